@@ -55,8 +55,7 @@ func (mc *planMachine) check(t *rapid.T) {
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
 		fine(t, err)
 		rec := mc.m.at(res.Address).records[res.Address]
-		if rec.owner != res.Owner || rec.held != res.InUse || rec.ownedNIC != res.Interface ||
-			rec.ownedSlot != res.Slot {
+		if rec.owner != res.Owner || rec.held != res.InUse {
 			t.Fatalf("the reservation %+v is %+v in the model", res, rec)
 		}
 		if rec.kind == 0 {

@@ -102,12 +102,11 @@ func (m *planModel) any(req ipam.AddressRequest) (netip.Addr, refusals) {
 		return a, nil
 	}
 	for _, owner := range []string{req.Name, req.MAC.String()} {
-		free, held := sub.reserved(owner)
-		if len(free) > 0 {
-			return given(free[0])
-		}
-		if len(held) > 0 {
+		switch a := sub.reserved(owner); {
+		case sub.records[a].held:
 			return netip.Addr{}, refusals{ipam.ErrInUse}
+		case a.IsValid():
+			return given(a)
 		}
 	}
 	for _, is := range []func(planRecord) bool{

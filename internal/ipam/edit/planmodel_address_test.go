@@ -136,45 +136,30 @@ func (m *planModel) releaseTaken(e *ipam.ReleaseAddress) refusals {
 	return nil
 }
 
-// reserve reserves addresses for an owner.
+// reserve reserves one address for an owner. The model of owners has more (ownerModel).
 func (m *planModel) reserve(e *ipam.AddReservation) (given []netip.Addr, no refusals) {
-	for i, w := range e.Wishes {
-		if w.Address.IsValid() &&
-			slices.ContainsFunc(e.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
-			return nil, refusals{ipam.ErrInUse} // before any other check
-		}
-	}
 	if len(m.subnets) == 0 {
 		return nil, refusals{ipam.ErrExhausted}
 	}
-	owned := map[int]netip.Addr{}
 	for _, sub := range m.subnets {
-		free, held := sub.reserved(e.Owner)
-		for _, a := range append(free, held...) {
-			if sub.records[a].ownedNIC == e.Number {
-				owned[sub.records[a].ownedSlot] = a
+		if a := sub.reserved(e.Owner); a.IsValid() {
+			if !m.meets(e.Wishes[0], a) {
+				return nil, refusals{ipam.ErrInUse}
 			}
+			return []netip.Addr{a}, nil
 		}
 	}
-	return eachWish(e.Wishes, func(w ipam.Wish) (netip.Addr, refusals) {
-		if a, there := owned[w.Slot]; there {
-			if !m.meets(w, a) {
-				return a, refusals{ipam.ErrInUse}
-			}
-			return a, nil
-		}
-		sub, a, no := m.reservable(e, w)
-		if len(no) > 0 {
-			return a, no
-		}
-		rec := sub.records[a]
-		if !rec.held {
-			rec = planRecord{}
-		}
-		rec.owner, rec.ownedNIC, rec.ownedSlot = e.Owner, e.Number, w.Slot
-		sub.records[a] = rec
-		return a, nil
-	})
+	sub, a, no := m.reservable(e, e.Wishes[0])
+	if len(no) > 0 {
+		return nil, no
+	}
+	rec := sub.records[a]
+	if !rec.held {
+		rec = planRecord{}
+	}
+	rec.owner = e.Owner
+	sub.records[a] = rec
+	return []netip.Addr{a}, nil
 }
 
 func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSubnet, a netip.Addr, no refusals) {
@@ -212,8 +197,7 @@ func (m *planModel) inUse(sub *planSubnet, owner string, w ipam.Wish) (one netip
 		if !rec.held || !rec.by(owner) || rec.owner != "" || !sub.inPools(w.Pool, a) {
 			continue
 		}
-		m.unsure = m.unsure || one.IsValid()
-		if !one.IsValid() || w.Slot < len(m.hint) && m.hint[w.Slot] == a {
+		if !one.IsValid() || slices.Contains(m.hint, a) {
 			one = a
 		}
 	}
@@ -221,47 +205,18 @@ func (m *planModel) inUse(sub *planSubnet, owner string, w ipam.Wish) (one netip
 }
 
 func (m *planModel) unreserve(e *ipam.RemoveReservation) refusals {
-	if e.Address.IsValid() && m.leavesGap(e) {
-		return refusals{ipam.ErrInvalid}
-	}
-	found := false
 	for _, sub := range m.subnets {
-		free, held := sub.reserved(e.Owner)
-		for _, a := range append(free, held...) {
-			if e.Address.IsValid() && e.Address != a {
-				continue
-			}
-			found = true
-			rec := sub.records[a]
-			rec.owner, rec.ownedNIC, rec.ownedSlot = "", 0, 0
-			if rec.held {
-				sub.records[a] = rec
-			} else {
-				delete(sub.records, a)
-			}
+		a := sub.reserved(e.Owner)
+		if !a.IsValid() || e.Address.IsValid() && e.Address != a {
+			continue
 		}
-	}
-	if !found {
-		return refusals{ipam.ErrNotFound}
-	}
-	return nil
-}
-
-// leavesGap reports whether the interface would have a later slot, but not that of the address (GA-24).
-func (m *planModel) leavesGap(e *ipam.RemoveReservation) bool {
-	var one planRecord
-	for _, sub := range m.subnets {
-		if rec := sub.records[e.Address]; rec.owner == e.Owner {
-			one = rec
+		rec := sub.records[a]
+		if rec.owner = ""; rec.held {
+			sub.records[a] = rec
+		} else {
+			delete(sub.records, a)
 		}
+		return nil
 	}
-	for _, sub := range m.subnets {
-		for _, rec := range sub.records {
-			if one.owner != "" && rec.owner == one.owner && rec.ownedNIC == one.ownedNIC &&
-				rec.ownedSlot > one.ownedSlot {
-				return true
-			}
-		}
-	}
-	return false
+	return refusals{ipam.ErrNotFound}
 }

@@ -22,7 +22,6 @@ type planModel struct {
 	now     time.Time
 	clock   int
 	hint    []netip.Addr // what the service gave, if the model has a choice
-	unsure  bool         // such a choice was made without a hint
 }
 
 type planSubnet struct {
@@ -62,9 +61,7 @@ type planRecord struct {
 	used  int
 	until time.Time
 
-	owner     string // "": none
-	ownedNIC  int
-	ownedSlot int
+	owner string // "": none
 }
 
 // refusals are the kinds of errors that apply. None means success.
@@ -170,35 +167,21 @@ func (m *planModel) choice(sub *planSubnet) ipamtest.SlowChoice {
 	})
 }
 
-// reserved lists an owner's addresses in a subnet by slot: the free ones, and those in use.
-func (sub *planSubnet) reserved(owner string) (free, held []netip.Addr) {
+// reserved returns the address that an owner has reserved in a subnet.
+func (sub *planSubnet) reserved(owner string) netip.Addr {
 	for a, rec := range sub.records {
-		if rec.owner != owner || owner == "" {
-			continue
-		}
-		if rec.held {
-			held = append(held, a)
-		} else {
-			free = append(free, a)
+		if rec.owner == owner && owner != "" {
+			return a
 		}
 	}
-	bySlot := func(a, b netip.Addr) int {
-		x, y := sub.records[a], sub.records[b]
-		return (x.ownedNIC-y.ownedNIC)*100 + x.ownedSlot - y.ownedSlot
-	}
-	slices.SortFunc(free, bySlot)
-	slices.SortFunc(held, bySlot)
-	return free, held
+	return netip.Addr{}
 }
 
 // pick returns the address for a wish of a pool.
 func (m *planModel) pick(owner, pool string) (*planSubnet, netip.Addr, refusals) {
 	for _, sub := range m.subnets {
-		free, _ := sub.reserved(owner)
-		for _, a := range free {
-			if pool == "" || sub.inPools(pool, a) {
-				return sub, a, nil
-			}
+		if a := sub.reserved(owner); a.IsValid() && !sub.records[a].held && (pool == "" || sub.inPools(pool, a)) {
+			return sub, a, nil
 		}
 	}
 	for _, sub := range m.subnets {
@@ -237,7 +220,7 @@ func (m *planModel) release(sub *planSubnet, a netip.Addr) {
 	rec := sub.records[a]
 	used := m.tick()
 	if rec.owner != "" {
-		sub.records[a] = planRecord{owner: rec.owner, ownedNIC: rec.ownedNIC, ownedSlot: rec.ownedSlot}
+		sub.records[a] = planRecord{owner: rec.owner}
 		return
 	}
 	rec.held, rec.used, rec.until = false, used, time.Time{}
@@ -280,8 +263,7 @@ func (m *planModel) forgetOldest(sub *planSubnet) {
 
 // hold records a holder of an address. Its owner stays.
 func (m *planModel) hold(sub *planSubnet, a netip.Addr, rec planRecord) {
-	was := sub.records[a]
-	rec.held, rec.used, rec.owner, rec.ownedNIC, rec.ownedSlot = true, m.tick(), was.owner, was.ownedNIC, was.ownedSlot
+	rec.held, rec.used, rec.owner = true, m.tick(), sub.records[a].owner
 	sub.records[a] = rec
 }
 
