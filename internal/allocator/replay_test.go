@@ -1,6 +1,7 @@
 package allocator_test
 
 import (
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -8,70 +9,52 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
-	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/storetest"
 )
 
-func swarmRequest() ipam.PoolRequest {
-	return ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
-}
-
 // Two networks of a swarm have the same subnet, and the second was created with the first one's gateway. This
 // looks like a replay until the first network sends another request. The first network keeps its addresses, and
-// no other gets them.
+// no other gets them. An attachment that is kept when its successor ends no longer has a successor. It does not end
+// at the next start.
 func TestSuccessorOfTheLiving(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now)
-	one := ipamtest.MustPool(t, s, swarmRequest())
-	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, Gateway: true})
-	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
-	two := ipamtest.MustPool(t, s, swarmRequest())
-	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Gateway: true, Preferred: gateway})
-	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Preferred: netip.MustParseAddr("10.0.9.2")})
-	live := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
-	three := ipamtest.MustPool(t, s, swarmRequest())
-	must(t, s.ReleasePool(ctx, two.ID))
-	if got, err := s.RequestAddress(ctx,
-		ipam.AddressRequest{Pool: three.ID, Preferred: live, MAC: ipamtest.MAC(3)}); err == nil {
-		t.Errorf("%v has two holders", got)
-	}
-	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: one.ID}); err != nil {
-		t.Errorf("the first network ended with the second: %v", err)
-	}
-}
-
-// An attachment that is kept when its successor ends no longer has a successor. It does not end at the next
-// start.
-func TestSparedForGood(t *testing.T) {
-	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
-	t.Cleanup(func() { st.Close() })
-	s := ipamtest.OpenService(t, st, time.Now)
-	req := swarmRequest()
-	req.Gateway = netip.MustParseAddr("10.0.9.1")
-	one := ipamtest.MustPool(t, s, req)
-	task := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
-	two := ipamtest.MustPool(t, s, req)
-	must(t, s.ReleasePool(ctx, two.ID))
-	must(t, s.ReleaseAddress(ctx, one.ID, task))
-	s = ipamtest.OpenService(t, st, time.Now)
-	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: one.ID}); err != nil {
-		t.Error(err)
-	}
+	ipamtest.RunScripts(t, []ipamtest.Script{{"it keeps its addresses", `
+		attach A cidr=10.0.9.0/24 space=global swarm
+		gateway A -> 10.0.9.1
+		ask A -> 10.0.9.2
+		attach B cidr=10.0.9.0/24 space=global swarm
+		gateway B ip=10.0.9.1
+		ask B ip=10.0.9.2
+		ask A -> 10.0.9.3
+		attach C cidr=10.0.9.0/24 space=global swarm
+		detach B
+		ask C ip=10.0.9.3 mac=3 ! inuse
+		ask A
+	`}, {"spared for good", `
+		attach A cidr=10.0.9.0/24 space=global swarm
+		gateway A -> 10.0.9.1
+		ask A -> 10.0.9.2
+		attach B cidr=10.0.9.0/24 space=global swarm
+		gateway B ip=10.0.9.1
+		detach B
+		lost 10.0.9.2 -> true
+		host h1
+		ask A
+	`}})
 }
 
 // A successor may have another host name, because host names change.
 func TestSuccessorAfterRename(t *testing.T) {
-	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
-	t.Cleanup(func() { st.Close() })
-	s := ipamtest.OpenService(t, st, time.Now)
-	one := ipamtest.MustPool(t, s, swarmRequest())
-	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, Gateway: true})
-	s, err := service.Open(ctx, service.Config{Store: st, Host: "renamed"})
-	must(t, err)
-	two := ipamtest.MustPool(t, s, swarmRequest())
-	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Gateway: true, Preferred: gateway})
-	must(t, s.ReleasePool(ctx, two.ID))
-	if left, err := s.Subnets(ctx, ""); err != nil || len(left) != 0 {
+	r := ipamtest.New(t)
+	r.Run(`
+		attach A cidr=10.0.9.0/24 space=global swarm
+		gateway A -> 10.0.9.1
+		host renamed
+		attach B cidr=10.0.9.0/24 space=global swarm
+		gateway B ip=10.0.9.1
+		detach B
+	`)
+	if left, err := r.S.Subnets(ctx, ""); err != nil || len(left) != 0 {
 		t.Errorf("%d subnets are left, %v", len(left), err)
 	}
 }
@@ -103,20 +86,14 @@ func TestReleaseRunAgain(t *testing.T) {
 
 // A release that a full disk interrupted continues when it is repeated.
 func TestReleaseRepeated(t *testing.T) { // LN-2, LN-10
-	st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
-	t.Cleanup(func() { st.Close() })
-	s := ipamtest.OpenService(t, st, time.Now)
-	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.9.0/29")}
-	one, two := ipamtest.MustPool(t, s, req), ipamtest.MustPool(t, s, req)
+	r := ipamtest.New(t)
+	r.Run("attach A cidr=10.0.9.0/29\nattach B cidr=10.0.9.0/29")
 	for i := range 6 {
-		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, MAC: ipamtest.MAC(i + 1)})
+		r.Line(fmt.Sprint("ask A mac=", i+1))
 	}
-	st.Next(storetest.Fault{}, storetest.Fault{Before: store.ErrNoSpace})
-	if err := s.ReleasePool(ctx, one.ID); err == nil {
+	r.Store.Next(storetest.Fault{}, storetest.Fault{Before: store.ErrNoSpace})
+	if _, err := r.Step([]string{"detach", "A"}); err == nil {
 		t.Fatal("the release was not cut off")
 	}
-	must(t, s.ReleasePool(ctx, one.ID))
-	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: two.ID, MAC: ipamtest.MAC(9)}); err != nil {
-		t.Error(err)
-	}
+	r.Run("detach A\nask B mac=9")
 }
