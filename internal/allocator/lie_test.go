@@ -57,13 +57,13 @@ type liarMachine struct {
 
 // TestLyingWitness tests that with any answers of a witness no address has two holders, and that no request is refused
 // that would be granted without them.
-func TestLyingWitness(t *testing.T) {
-	ipamtest.EachStore(t, "berth-liar", func(t *rapid.T, path string) {
+func TestLyingWitness(all *testing.T) {
+	ipamtest.EachStore(all, "berth-liar", func(t *rapid.T, path string) {
 		m := &liarMachine{t: t, clock: ipamtest.NewClock(), liar: new(liar), held: map[netip.Addr]ipam.MAC{}}
 		m.store = ipamtest.Rerunning(ipamtest.OpenStore(t, path))
 		defer func() { m.store.Close() }()
 		m.s = m.open(m.store, ipam.Known{Ask: m.liar.guess, Wanted: m.liar.wants})
-		m.furnish()
+		m.furnish(all)
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": m.ask, "ask2": m.ask, "ask3": m.ask, "named": m.askNamed, "preferred": m.askThis,
 			"preferred2": m.askThis,
@@ -90,19 +90,16 @@ func (m *liarMachine) must(err error) {
 }
 
 // furnish creates a planned network with rules, reservations and two attachments, and one that Docker creates.
-func (m *liarMachine) furnish() {
-	cidr := netip.MustParsePrefix("192.0.2.0/28")
-	_, err := m.s.Edit(context.Background(), ipam.EditOptions{},
-		&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: cidr}},
-			OwnerRules: []ipam.OwnerRule{{Pattern: "api-*", Pool: "front"}, {Pattern: "nobody", Pool: "gone"}}},
-		&ipam.AddPool{Network: "net1", Range: ipamtest.MustRange("192.0.2.1+3"), Name: "back"},
-		&ipam.AddPool{Network: "net1", Range: ipamtest.MustRange("192.0.2.8+2"), Name: "front"},
-		&ipam.AddReservation{Network: "net1", Owner: "db",
-			Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.2")}}},
-		&ipam.AddReservation{Network: "net1", Owner: "shop/web/1",
-			Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.12")}}})
+func (m *liarMachine) furnish(all *testing.T) {
+	_, err := m.s.Edit(context.Background(), ipam.EditOptions{}, ipamtest.Edits(all, `
+		network net1 subnet=192.0.2.0/28 rule=api-*=pool:front+nobody=pool:gone
+		pool net1 192.0.2.1+3 name=back
+		pool net1 192.0.2.8+2 name=front
+		reserve net1 db 192.0.2.2
+		reserve net1 shop/web/1 192.0.2.12`)...)
 	m.must(err)
-	for _, req := range []ipam.PoolRequest{{Network: "net1"}, {Network: "net1", CIDR: cidr},
+	for _, req := range []ipam.PoolRequest{{Network: "net1"},
+		{Network: "net1", CIDR: netip.MustParsePrefix("192.0.2.0/28")},
 		{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/29")}} {
 		grant, err := m.s.RequestPool(context.Background(), req)
 		m.must(err)

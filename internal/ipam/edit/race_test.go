@@ -137,11 +137,11 @@ func (h *hands) give(a netip.Addr) {
 	delete(h.held, a)
 }
 
-// edit makes an edit. It tolerates a refusal that a race can cause.
-func (h *hands) edit(e ipam.Edit) []netip.Addr {
-	out, err := h.s.Edit(ctx, ipam.EditOptions{}, e)
+// edit makes the edit of a script's line. It tolerates a refusal that a race can cause.
+func (h *hands) edit(line string) []netip.Addr {
+	out, err := h.s.Edit(ctx, ipam.EditOptions{}, ipamtest.Edits(h.t, line)...)
 	if err != nil {
-		h.tolerated(e, err)
+		h.tolerated(line, err)
 		return nil
 	}
 	return out.Results[0].Addresses
@@ -162,12 +162,11 @@ func few(draw *rand.Rand) netip.Addr {
 
 // byHand takes external addresses, and mostly releases them.
 func (h *hands) byHand(owner string, draw *rand.Rand) {
-	wish := ipam.Wish{}
+	wish := "pool"
 	if draw.Intn(3) == 0 {
-		wish.Address = few(draw)
+		wish = few(draw).String()
 	}
-	got := h.edit(&ipam.TakeAddress{Network: "net1", Owner: owner,
-		Interface: ipam.Interface{Wishes: []ipam.Wish{wish, {Slot: 1}}}})
+	got := h.edit("take net1 " + owner + " ip0=" + wish + ",ip1=pool")
 	for _, a := range got {
 		h.take(a, owner)
 	}
@@ -177,7 +176,7 @@ func (h *hands) byHand(owner string, draw *rand.Rand) {
 	for _, a := range got {
 		h.give(a)
 	}
-	h.edit(&ipam.ReleaseAddress{Network: "net1", Owner: owner})
+	h.edit("release net1 " + owner)
 }
 
 // byDocker runs a container, and mostly ends it. Meanwhile no other owner has its address.
@@ -210,23 +209,22 @@ func (h *hands) byDocker(req ipam.AddressRequest, draw *rand.Rand) {
 // owner makes a step for one of few owners.
 func (h *hands) owner(mac ipam.MAC, draw *rand.Rand) {
 	number := draw.Intn(5) + 1
-	add := ipam.AddReservation{Network: "net1", Owner: fmt.Sprintf("shop/web/%d", number), Replace: draw.Intn(2) == 0}
-	if draw.Intn(2) == 0 {
-		add.Wishes = []ipam.Wish{{Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(draw.Intn(30) + 2)})}}
-	}
+	owner, life := fmt.Sprint("shop/web/", number), ""
+	wish := []string{"pool", fmt.Sprint("192.0.2.", draw.Intn(30)+2)}[draw.Intn(2)]
 	if draw.Intn(3) == 0 {
-		add.For = ipam.Duration(time.Duration(draw.Intn(3)+1) * time.Millisecond)
+		life = fmt.Sprintf(" for=%dms", draw.Intn(3)+1)
 	}
 	switch draw.Intn(8) {
-	case 0, 1:
-		h.edit(&add)
+	case 0:
+		h.edit("reserve net1 " + owner + " " + wish + life)
+	case 1:
+		h.edit("reserve net1 " + owner + " " + wish + life + " replace")
 	case 2:
-		h.edit(&ipam.BindReservations{Wanted: []ipam.AddReservation{add,
-			{Network: "net1", Owner: fmt.Sprintf("shop/web/%d", number%5+1)}}})
+		h.edit(fmt.Sprintf("bind net1 %s=%s shop/web/%d", owner, wish, number%5+1))
 	case 3:
-		h.edit(&ipam.ReleaseOwner{Owner: "shop", Under: true, Replaced: true})
+		h.edit("end shop under replaced")
 	case 4:
-		h.edit(&ipam.ReleaseOwner{Owner: add.Owner})
+		h.edit("end " + owner)
 	default:
 		h.byDocker(ipam.AddressRequest{MAC: mac, Name: fmt.Sprintf("shop-web-%d", number)}, draw)
 	}
@@ -235,14 +233,10 @@ func (h *hands) owner(mac ipam.MAC, draw *rand.Rand) {
 // replan removes and adds pools and exclusions.
 func (h *hands) replan(name string, draw *rand.Rand) {
 	from := 10 + draw.Intn(100)
-	r := ipamtest.MustRange(fmt.Sprintf("192.0.2.%d-192.0.2.%d", from, from+draw.Intn(10)))
-	edits := []ipam.Edit{
-		&ipam.RemovePool{Network: "net1", Pool: r.String()}, &ipam.AddPool{Network: "net1", Range: r, Name: "p" + name},
-		&ipam.AddExclusion{Network: "net1", Range: r}, &ipam.RemoveExclusion{Network: "net1", Range: r},
-		&ipam.ModifyNetwork{Network: "net1", Tags: map[string]*string{"n": &name}},
-		&ipam.ModifySubnet{Network: "net1", Subnet: "192.0.2.128/26", Name: new("s" + name)},
-	}
-	h.edit(edits[draw.Intn(len(edits))])
+	r := fmt.Sprintf("192.0.2.%d-192.0.2.%d", from, from+draw.Intn(10))
+	edits := []string{"pool.rm net1 RANGE", "pool net1 RANGE name=pNAME", "exclude net1 RANGE", "include net1 RANGE",
+		"network.set net1 tag.n=NAME", "subnet.set net1 192.0.2.128/26 name=sNAME"}
+	h.edit(strings.NewReplacer("RANGE", r, "NAME", name).Replace(edits[draw.Intn(len(edits))]))
 	if _, err := h.s.Network(ctx, "net1"); err != nil {
 		h.t.Error(err)
 	}
@@ -259,7 +253,7 @@ func TestIfMatchRace(t *testing.T) {
 		var errs [8]error
 		atOnce(len(errs), func(i int) {
 			_, errs[i] = s.Edit(ctx, ipam.EditOptions{IfMatch: n.Revision},
-				&ipam.ModifyNetwork{Network: "net1", Tags: map[string]*string{"by": new(fmt.Sprint(i, n.Revision))}})
+				ipamtest.Edits(t, fmt.Sprintf("network.set net1 tag.by=%d-%d", i, n.Revision))...)
 		})
 		kinds := map[string]int{}
 		for _, err := range errs {

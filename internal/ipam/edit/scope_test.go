@@ -116,9 +116,7 @@ func TestChosenBesidePlanned(t *testing.T) {
 			Bases: []ipam.Base{{Prefix: netip.MustParsePrefix("10.8.0.0/22"), Bits: 24}}})
 	fine(t, err)
 	r.S = s
-	r.Edit(&ipam.CreateNetwork{Name: "net1",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.8.0.0/25")},
-			{CIDR: netip.MustParsePrefix("10.8.2.0/24")}}})
+	r.Line("network net1 subnet=10.8.0.0/25+10.8.2.0/24")
 	for _, want := range []string{"10.8.1.0/24", "10.8.3.0/24"} {
 		if got := ipamtest.MustPool(t, s, ipam.PoolRequest{}); got.CIDR.String() != want {
 			t.Errorf("chose %s, want %s", got.CIDR, want)
@@ -127,7 +125,7 @@ func TestChosenBesidePlanned(t *testing.T) {
 	if _, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "local"}); ipamtest.KindOf(err) != "exhausted" {
 		t.Error(err)
 	}
-	r.Edit(&ipam.ModifySubnet{Network: "net1", Subnet: "10.8.2.0/24", CIDR: new(netip.MustParsePrefix("10.9.0.0/24"))})
+	r.Line("subnet.set net1 10.8.2.0/24 cidr=10.9.0.0/24")
 	if got := ipamtest.MustPool(t, s, ipam.PoolRequest{}); got.CIDR.String() != "10.8.2.0/24" {
 		t.Errorf("chose %s", got.CIDR)
 	}

@@ -140,11 +140,9 @@ func bad(t *testing.T, what, text string) {
 func testCase19(t *testing.T) {
 	for range 5 {
 		s := ipamtest.NewService(t, time.Now)
-		if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "n", Subnets: []ipam.SubnetSpec{
-			{CIDR: netip.MustParsePrefix("192.168.1.0/29"), Gateway: netip.MustParseAddr("192.168.1.1"),
-				Pool: true}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Edit(ctx, ipam.EditOptions{},
+			ipamtest.Edits(t, "network n subnet=192.168.1.0/29,gw=192.168.1.1,pool")...)
+		fine(t, err)
 		var wg sync.WaitGroup
 		got, none := make([]string, 8), make([]error, 8)
 		for i := range got {
@@ -193,8 +191,7 @@ func testCase68(t *testing.T) {
 	}{{"192.168.59.0/24", 254, "192.168.59.254"}, {"192.168.0.0/16", 256, "192.168.1.0"},
 		{"192.168.128.0/18", 1023, "192.168.131.255"}} {
 		r := ipamtest.New(t)
-		r.Edit(&ipam.CreateNetwork{Name: "n",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(tc.cidr), Pool: true}}})
+		r.Line("network n subnet=" + tc.cidr + ",pool")
 		last := ""
 		for taken := 0; taken < tc.n; {
 			var edits []ipam.Edit
