@@ -229,7 +229,7 @@ func (p *joinedHosts) step(m *joinedHost, words []string) (string, error) {
 		return over.Step(words[1:])
 	}
 	if !slices.Contains(strings.Fields(`network network.set network.rm subnet subnet.set subnet.rm pool pool.set pool.rm
-		exclude include take release reserve unreserve bind end`), words[0]) {
+		exclude include take release reserve unreserve bind end edit`), words[0]) {
 		return m.room.Step(words)
 	}
 	lines := strings.ReplaceAll(strings.Join(words, " "), " + ", "\n")

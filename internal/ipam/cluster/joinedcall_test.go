@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
@@ -144,18 +143,13 @@ func TestNewerFormatMeanwhile(t *testing.T) {
 // A project is locked in the own store of the deploying host and in the cluster's. Any host can take the lock
 // away, and the deploy cannot get it back by renewing it (BD-1).
 func TestDeployLockOfAnotherHost(t *testing.T) {
-	p := newJoinedHosts(t)
-	edit := func(host string, e ipam.Edit) error {
-		return second(p.host(host).Edit(t.Context(), ipam.EditOptions{}, e))
-	}
-	lock := &ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), Host: "a", TTL: ipam.Duration(time.Minute)}
-	fine(t, edit("a", lock))
-	lock.Renews = true
-	fine(t, edit("a", lock))
-	refusedBy(t, "a deploy on another host",
-		edit("b", &ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), TTL: lock.TTL}), ipam.ErrInUse)
-	force := &ipam.UnlockDeploy{Project: "shop", Force: true}
-	fine(t, edit("b", force))
-	refusedBy(t, "what is locked no more", edit("b", force), ipam.ErrNotFound)
-	refusedBy(t, "renewed after it was taken away", edit("a", lock), ipam.ErrInUse)
+	newJoinedHosts(t).plays(`
+		edit deploy.lock {"project":"shop","id":"ID:mine","host":"a","ttl":"1m"}
+		edit deploy.lock {"project":"shop","id":"ID:mine","host":"a","ttl":"1m","renews":true}
+		# a deploy on another host
+		b: edit deploy.lock {"project":"shop","id":"ID:other","ttl":"1m"} ! inuse
+		b: edit deploy.unlock {"project":"shop","force":true}
+		b: edit deploy.unlock {"project":"shop","force":true} ! notfound
+		edit deploy.lock {"project":"shop","id":"ID:mine","host":"a","ttl":"1m","renews":true} ! inuse
+	`)
 }
