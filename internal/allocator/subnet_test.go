@@ -97,17 +97,14 @@ func TestDefaultBases(t *testing.T) {
 
 // A space is created on its first use, and the same subnet may be in several spaces. (LN-5)
 func TestSpaces(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now)
-	p := netip.MustParsePrefix("10.0.0.0/24")
-	a := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: p})
-	b := ipamtest.MustPool(t, s, ipam.PoolRequest{Space: "lab", CIDR: p})
-	for _, pool := range []ipam.PoolGrant{a, b} {
-		if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(1)}); got.String() !=
-			"10.0.0.1" {
-			t.Errorf("got %v", got)
-		}
-	}
-	spaces, err := s.Spaces(ctx)
+	r := ipamtest.New(t)
+	r.Run(`
+		attach A cidr=10.0.0.0/24
+		attach B cidr=10.0.0.0/24 space=lab
+		ask A mac=1 -> 10.0.0.1
+		ask B mac=1 -> 10.0.0.1
+	`)
+	spaces, err := r.S.Spaces(ctx)
 	if err != nil || len(spaces) != 3 || spaces[1].Name != "lab" || spaces[1].Subnets != 1 || spaces[1].Leases != 1 {
 		t.Errorf("%+v, %v", spaces, err)
 	}
