@@ -8,56 +8,52 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/advice"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/plan"
 	"berth/store"
 	"berth/store/storetest"
 )
 
 // largePlan needs several transactions: it adds subnets to an existing network, and has new networks, large and
 // small.
-func largePlan() ipam.Plan {
-	var p ipam.Plan
-	network := func(name string, n, subnets, each int) {
-		planned := ipam.PlannedNetwork{Name: name}
+func largePlan(t *testing.T) ipam.Plan {
+	b := strings.Builder{}
+	network := func(name string, n, subnets, each int, more string) {
+		fmt.Fprintf(&b, "- name: %s\n%s  subnets:\n", name, more)
+		reservations, addresses := "  reservations:\n", "  addresses:\n"
 		for i := range subnets {
-			sub := ipam.PlannedSubnet{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), byte(i), 0}), 24),
-				Gateway:     netip.AddrFrom4([4]byte{10, byte(n), byte(i), 1}),
-				GatewayNote: fmt.Sprintf("router of %s, floor %d", name, i),
-				Pools: []ipam.PlannedPool{{Range: ipamtest.MustRange(fmt.Sprintf("10.%d.%d.100+9", n, i)),
-					Name: "front"}}}
+			at := fmt.Sprintf("10.%d.%d.", n, i)
+			fmt.Fprintf(&b, "  - {cidr: %s0/24, gateway: %s1, gateway_note: 'router of %s, floor %d',"+
+				" pools: [{range: %s100+9, name: front}]", at, at, name, i, at)
 			if i == 0 {
-				sub.Exclusions = []ipam.PlannedExclusion{{Range: ipamtest.MustRange(fmt.Sprintf("10.%d.%d.20+4", n, i)),
-					Note: "printers"}}
+				fmt.Fprintf(&b, ", exclusions: [{range: %s20+4, note: printers}]", at)
 			}
-			planned.Subnets = append(planned.Subnets, sub)
+			if name == "there" && i == 1 {
+				b.WriteString(", static: [10.1.1.9-10.1.1.19]")
+			}
+			b.WriteString("}\n")
 			for a := range each {
-				addr := netip.AddrFrom4([4]byte{10, byte(n), byte(i), byte(a + 10)})
-				planned.Reservations = append(planned.Reservations,
-					ipam.PlannedReservation{Owner: fmt.Sprintf("web-%d-%d", i, a), Address: addr, Unplaced: true})
+				reservations += fmt.Sprintf("  - {owner: web-%d-%d, address: %s%d}\n", i, a, at, a+10)
 			}
-			planned.Addresses = append(planned.Addresses,
-				ipam.PlannedAddress{Owner: "rtr", Address: netip.AddrFrom4([4]byte{10, byte(n), byte(i), 9}),
-					Unplaced: true})
+			addresses += "  - {owner: rtr, address: " + at + "9}\n"
 		}
-		p.Networks = append(p.Networks, planned)
+		if name == "there" {
+			reservations += "  - {owner: web-1-1, address: 10.1.0.90, replaced: true, until: 2026-03-01T00:00:00Z}\n"
+		}
+		b.WriteString(reservations + addresses)
 	}
-	network("there", 1, 5, 20)
-	network("large", 2, 15, 60)
+	network("there", 1, 5, 20, "  pools: [{range: 192.0.2.10+5, name: front}]\n  exclusions: [192.0.2.60+5]\n")
+	network("large", 2, 15, 60, "")
 	for i := range 20 {
-		network(fmt.Sprintf("small%02d", i), 10+i, 1, 2)
+		network(fmt.Sprintf("small%02d", i), 10+i, 1, 2, "")
 	}
-	p.Networks[0].Pools = []ipam.PlannedPool{{Range: ipamtest.MustRange("192.0.2.10+5"), Name: "front"}}
-	p.Networks[0].Exclusions = []ipam.PlannedExclusion{{Range: ipamtest.MustRange("192.0.2.60+5")}}
-	p.Networks[0].Subnets[1].Static = []ipam.PlannedBand{{Range: ipamtest.MustRange("10.1.1.9-10.1.1.19")}}
-	p.Networks[0].Reservations = append(p.Networks[0].Reservations,
-		ipam.PlannedReservation{Owner: "web-1-1", Address: netip.MustParseAddr("10.1.0.90"), Unplaced: true,
-			Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}})
+	p, err := plan.ReadYAML(strings.NewReader("version: 1\nnetworks:\n" + b.String()))
+	fine(t, err)
 	p.Networks = slices.Insert(p.Networks, 1, ipamtest.DynamicPlan())
 	return p
 }
@@ -120,7 +116,7 @@ func wholeOrNot(r *ipamtest.Stage, p ipam.Plan) {
 // importable returns a function that makes a state, a plan that takes several transactions to import into it, the
 // plan after the import, and the number of transactions.
 func importable(t *testing.T) (begin func() *ipamtest.Stage, p ipam.Plan, want string, updates int) {
-	p = withElastic(largePlan())
+	p = withElastic(largePlan(t))
 	begin = func() *ipamtest.Stage {
 		r := ipamtest.New(t)
 		r.Run(beforeLargePlan)
@@ -244,7 +240,7 @@ func TestImportOvertaken(t *testing.T) {
 		network.rm there force | to which it adds, was removed meanwhile | network more
 	`) {
 		t.Run(row[0], func(t *testing.T) {
-			p := largePlan()
+			p := largePlan(t)
 			if strings.Contains(row[0], " there ") { // the import makes it last then
 				p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
 			}
