@@ -100,7 +100,7 @@ func setUpScript(env *testscript.Env) error {
 	}
 	env.Defer(func() { notify.Close() })
 	env.Values[notifyKey{}] = notify
-	stand := &scriptEngine{path: env.WorkDir + "/engine.sock", changed: make(chan struct{})}
+	stand := newScriptEngine(env)
 	env.Defer(stand.stop)
 	env.Values[engineKey{}] = stand
 	etcd := &scriptEtcd{dir: env.WorkDir}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"berth/internal/ipam"
 )
 
 // Object is a JSON object.
@@ -39,7 +41,9 @@ type Engine struct {
 	Place      Place                     // containers that can be moved
 	Ask        func(method, path string) // called before each answer
 	Broken     string                    // paths that contain this get an error
+	Inspects   bool                      // it answers inspections of all Containers
 
+	view     ipam.EngineView // that it runs
 	requests []string
 	streams  map[chan string]bool
 	server   *http.Server
@@ -49,11 +53,16 @@ type Engine struct {
 // New starts an engine, which ends with the test.
 func New(t testing.TB) *Engine {
 	t.Helper()
-	e := &Engine{TB: t, Path: filepath.Join(t.TempDir(), "docker.sock"), ID: "AAAA:BBBB", API: 41,
-		Plugins: map[string]string{}, Configs: map[string]Object{}, streams: map[chan string]bool{}}
+	e := At(t, filepath.Join(t.TempDir(), "docker.sock"))
 	e.Start()
 	t.Cleanup(e.Stop)
 	return e
+}
+
+// At returns an engine that is not started yet, with its socket.
+func At(t testing.TB, path string) *Engine {
+	return &Engine{TB: t, Path: path, ID: "AAAA:BBBB", API: 41, Plugins: map[string]string{},
+		Configs: map[string]Object{}, streams: map[chan string]bool{}}
 }
 
 // URL is the engine's address.
@@ -76,13 +85,15 @@ func (e *Engine) Start() {
 	}()
 }
 
-// Stop ends the engine and all its connections, like a crash. A second Stop does nothing.
+// Stop ends the engine and all its connections, like a crash. It does nothing if the engine does not run.
 func (e *Engine) Stop() {
 	e.Lock()
 	server, stopped := e.server, e.stopped
 	e.Unlock()
-	_ = server.Close()
-	<-stopped
+	if server != nil {
+		_ = server.Close()
+		<-stopped
+	}
 }
 
 // Asked returns the requests since its last call, without API versions.
@@ -139,9 +150,12 @@ func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool)
 	defer e.Unlock()
 	dir, name := path.Split(call)
 	id := path.Base(dir)
+	inspects := strings.HasPrefix(dir, "/containers/") && name == "json"
+	listed := slices.IndexFunc(e.Containers, func(c Object) bool { return c["Id"] == id })
 	switch {
 	case call == "/info":
-		Reply(w, http.StatusOK, Object{"ID": e.ID, "FirewallBackend": Object{"Driver": e.Firewall}})
+		Reply(w, http.StatusOK, Object{"ID": e.ID, "ServerVersion": e.Release,
+			"FirewallBackend": Object{"Driver": e.Firewall}})
 	case call == "/version":
 		Reply(w, http.StatusOK, Object{"Version": e.Release})
 	case call == "/networks":
@@ -149,11 +163,17 @@ func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool)
 	case call == "/containers/json":
 		Reply(w, http.StatusOK, slices.DeleteFunc(slices.Clone(e.Containers),
 			func(c Object) bool { return ids != nil && !ids[c["Id"].(string)] }))
-	case strings.HasPrefix(dir, "/containers/") && name == "json" && e.Configs[id] != nil:
+	case inspects && e.Configs[id] != nil:
 		Reply(w, http.StatusOK, Object{"Id": id, "HostConfig": e.Configs[id],
 			"Config": Object{"ExposedPorts": Object{"53/udp": Object{}}}})
-	case strings.HasPrefix(dir, "/containers/") && name == "json" && e.Place.of(id) != nil:
+	case inspects && e.Place.of(id) != nil:
 		Reply(w, http.StatusOK, e.Place.of(id).shown())
+	case inspects && e.Inspects && listed >= 0:
+		c := e.Containers[listed]
+		names, _ := c["Names"].([]string)
+		Reply(w, http.StatusOK, Object{"Id": id, "Name": strings.Join(names, ""), "HostConfig": Object{},
+			"State": Object{"Running": c["State"] == "running"}, "Config": Object{"Labels": c["Labels"]},
+			"NetworkSettings": c["NetworkSettings"]})
 	case dir == "/networks/" && name == Front && !e.Place.Gone && e.Place.Containers != nil:
 		Reply(w, http.StatusOK, Object{"Id": "n1", "Name": Front})
 	case dir == "/networks/":

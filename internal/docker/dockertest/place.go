@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 )
@@ -75,6 +76,7 @@ func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string) {
 		err = p.made("off "+c.Name, func() error { c.On = nil; return nil })
 	case call == "/networks/"+Front+"/connect" && c != nil && c.On == nil && !p.Gone:
 		err = p.made("on "+c.Name, func() error { return p.connect(c, body.EndpointConfig) })
+	case e.connect(path.Base(path.Dir(call)), body.Container, path.Base(call) == "connect", body.EndpointConfig):
 	default:
 		Reply(w, http.StatusNotFound, "there is none")
 		return
