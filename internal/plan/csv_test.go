@@ -2,121 +2,93 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"berth/internal/ipam"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadCSV reads tables as spreadsheets and NetBox write them.
+// TestReadCSV reads tables as spreadsheets and NetBox write them, into plans, which are here in JSON.
 func TestReadCSV(t *testing.T) {
-	addr, prefix := netip.MustParseAddr, netip.MustParsePrefix
-	no, hour := false, ipam.Duration(3600e9)
 	for _, c := range []struct {
 		name  string
 		table Table
 		text  string
-		want  []ipam.PlannedNetwork
+		want  string
 		notes Notes
 	}{
-		{"networks", Table{Noun: "networks"},
-			"name,space,mac_prefix,sticky,quarantine,type,owner_rules,tags,links\nnet1,lab,aa:00:00,FALSE,1h,vip,\"web-*=pool:web; db-*=pool:db,owner:shop/*\",\"site=a;odd\\=key=x\\;y\",alpha bridged br0;beta routed 100\nflat,,,,,,,,\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Space: "lab", MACPrefix: "aa:00:00", Sticky: &no, Quarantine: &hour,
-				Line: 2,
-				Type: "vip", OwnerRules: []ipam.OwnerRule{{Pattern: "web-*", Pool: "web"},
-					{Pattern: "db-*", Pool: "db", Owner: "shop/*"}},
-				Tags: map[string]string{"site": "a", "odd=key": "x;y"},
-				Links: []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"},
-					{Host: "beta", Mode: "routed", Link: "100"}}},
-				{Name: "flat", Line: 3}}, Notes{}},
-		{"subnets of a spreadsheet", Table{Noun: "subnets"},
-			"\ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;WAHR;;\r\n;;;;;\r\n",
-			nil, Notes{}},
+		{"networks", Table{Noun: "networks"}, `name,space,mac_prefix,sticky,quarantine,type,owner_rules,tags,links
+net1,lab,aa:00:00,FALSE,1h,vip,"web-*=pool:web; db-*=pool:db,owner:shop/*","site=a;odd\=key=x\;y",alpha bridged br0;beta routed 100
+flat,,,,,,,,
+`, `[{"name": "net1", "space": "lab", "mac_prefix": "aa:00:00", "sticky": false, "quarantine": "1h", "line": 2,
+	"type": "vip", "owner_rules": [{"pattern": "web-*", "pool": "web"},
+		{"pattern": "db-*", "pool": "db", "owner": "shop/*"}],
+	"tags": {"site": "a", "odd=key": "x;y"},
+	"links": [{"host": "alpha", "mode": "bridged", "link": "br0"}, {"host": "beta", "mode": "routed", "link": "100"}]},
+{"name": "flat", "line": 3}]`, Notes{}},
 		{"subnets with a mark, semicolons and CRLF", Table{Noun: "subnets"},
 			"\ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;TRUE;;lan\r\n;;;;;\r\n2001:db8::/64;net1;;;yes;\r\n198.51.100.0/24;net2;;;;\r\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Subnets: []ipam.PlannedSubnet{
-				{CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Name: "lan", Line: 2},
-				{CIDR: prefix("2001:db8::/64"), Line: 4,
-					Pools: []ipam.PlannedPool{{Range: wholeOf(prefix("2001:db8::/64")), Line: 4}}}}},
-				{Name: "net2", Line: 5, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("198.51.100.0/24"), Line: 5}}}},
-			Notes{}},
+			`[{"name": "net1", "line": 2, "subnets": [
+	{"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "dhcp": true, "name": "lan", "line": 2},
+	{"cidr": "2001:db8::/64", "line": 4, "pools": [{"range": "2001:db8::/64", "line": 4}]}]},
+{"name": "net2", "line": 5, "subnets": [{"cidr": "198.51.100.0/24", "line": 5}]}]`, Notes{}},
 		{"subnets with static bands", Table{Noun: "subnets", Network: "net1"},
 			"prefix,static\n192.0.2.0/24,192.0.2.8/29; 192.0.2.64\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2,
-				Subnets: []ipam.PlannedSubnet{{CIDR: prefix("192.0.2.0/24"), Line: 2,
-					Static: []ipam.PlannedBand{{Range: ranged("192.0.2.8-192.0.2.15"), Line: 2},
-						{Range: ranged("192.0.2.64-192.0.2.64"), Line: 2}}}}}}, Notes{}},
+			`[{"name": "net1", "line": 2, "subnets": [{"cidr": "192.0.2.0/24", "line": 2,
+	"static": [{"range": "192.0.2.8-192.0.2.15", "line": 2}, {"range": "192.0.2.64", "line": 2}]}]}]`, Notes{}},
 		{"subnets with tabs", Table{Noun: "subnets", Network: "net9", Space: "lab"}, "prefix\tname\n192.0.2.0/24\t\n",
-			[]ipam.PlannedNetwork{{Name: "net9", Space: "lab", Line: 2,
-				Subnets: []ipam.PlannedSubnet{{CIDR: prefix("192.0.2.0/24"), Line: 2}}}}, Notes{}},
+			`[{"name": "net9", "space": "lab", "line": 2, "subnets": [{"cidr": "192.0.2.0/24", "line": 2}]}]`, Notes{}},
 		{"NetBox's table of prefixes", Table{Noun: "subnets", Network: "site"},
-			"ID,Prefix,Status,Children,VRF,Tenant,Pool,Description\n1,10.0.0.0/8,Container,2,Global,,False,\n2,10.0.1.0/24,Active,0,Global,ACME,False,\"the, lan\"\n3,10.0.1.0/24,Active,0,red (65000:1),,True,\n",
-			[]ipam.PlannedNetwork{
-				{Name: "site", Line: 3, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("10.0.1.0/24"), Note: "the, lan", Line: 3}}},
-				{Name: "site", Space: "red", Line: 4,
-					Subnets: []ipam.PlannedSubnet{{CIDR: prefix("10.0.1.0/24"), Line: 4,
-						Pools: []ipam.PlannedPool{{Range: wholeOf(prefix("10.0.1.0/24")), Line: 4}}}}}},
+			`ID,Prefix,Status,Children,VRF,Tenant,Pool,Description
+1,10.0.0.0/8,Container,2,Global,,False,
+2,10.0.1.0/24,Active,0,Global,ACME,False,"the, lan"
+3,10.0.1.0/24,Active,0,red (65000:1),,True,
+`, `[{"name": "site", "line": 3, "subnets": [{"cidr": "10.0.1.0/24", "note": "the, lan", "line": 3}]},
+{"name": "site", "space": "red", "line": 4, "subnets": [{"cidr": "10.0.1.0/24", "line": 4,
+	"pools": [{"range": "10.0.1.0/24", "line": 4}]}]}]`,
 			Notes{Ignored: []string{"ID", "Status", "Children", "Tenant"}, Prefixes: 1}},
 		{"NetBox's ip-ranges", Table{Noun: "pools"},
 			"start_address,end_address,vrf,status,description\n10.0.1.10/24,10.0.1.99/24,,active,\n2001:db8::1/64,2001:db8::ff/64,red,active,\n",
-			[]ipam.PlannedNetwork{
-				{Line: 2, Pools: []ipam.PlannedPool{{Range: ranged("10.0.1.10-10.0.1.99"), Line: 2}}},
-				{Space: "red", Line: 3,
-					Pools: []ipam.PlannedPool{{Range: ranged("2001:db8::1-2001:db8::ff"), Line: 3}}}},
+			`[{"line": 2, "pools": [{"range": "10.0.1.10-10.0.1.99", "line": 2}]},
+{"space": "red", "line": 3, "pools": [{"range": "2001:db8::1-2001:db8::ff", "line": 3}]}]`,
 			Notes{Ignored: []string{"status", "description"}}},
 		{"pools by range", Table{Noun: "pools"}, "network,range,name\nnet1,192.0.2.10+91,front\nnet1,192.0.2.128/26,\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Pools: []ipam.PlannedPool{
-				{Range: ranged("192.0.2.10-192.0.2.100"), Name: "front", Line: 2},
-				{Range: ranged("192.0.2.128-192.0.2.191"), Line: 3}}}}, Notes{}},
+			`[{"name": "net1", "line": 2, "pools": [{"range": "192.0.2.10-192.0.2.100", "name": "front", "line": 2},
+	{"range": "192.0.2.128-192.0.2.191", "line": 3}]}]`, Notes{}},
 		{"exclusions", Table{Noun: "exclusions"},
 			"network,start,note\nnet1,192.0.2.60,\"two\nlines\"\nnet1,192.0.2.61,'=1+1\nnet1,192.0.2.62, blank \n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Exclusions: []ipam.PlannedExclusion{
-				{Range: ranged("192.0.2.60-192.0.2.60"), Note: "two\nlines", Line: 2},
-				{Range: ranged("192.0.2.61-192.0.2.61"), Note: "=1+1", Line: 4},
-				{Range: ranged("192.0.2.62-192.0.2.62"), Note: " blank ", Line: 5}}}}, Notes{}},
+			`[{"name": "net1", "line": 2, "exclusions": [{"range": "192.0.2.60", "note": "two\nlines", "line": 2},
+	{"range": "192.0.2.61", "note": "=1+1", "line": 4}, {"range": "192.0.2.62", "note": " blank ", "line": 5}]}]`,
+			Notes{}},
 		{"reservations", Table{Noun: "reservations"},
 			"network,owner,address,interface,slot,automatic\nnet1,web,192.0.2.11,,,\nnet1,web,192.0.2.12,0,1,true\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Reservations: []ipam.PlannedReservation{
-				{Owner: "web", Address: addr("192.0.2.11"), Unplaced: true, Line: 2},
-				{Owner: "web", Address: addr("192.0.2.12"), Slot: 1, Automatic: true, Line: 3}}}}, Notes{}},
+			`[{"name": "net1", "line": 2, "reservations": [
+	{"owner": "web", "address": "192.0.2.11", "unplaced": true, "line": 2},
+	{"owner": "web", "address": "192.0.2.12", "slot": 1, "automatic": true, "line": 3}]}]`, Notes{}},
 		{"reservations that end", Table{Noun: "reservations", Network: "net1"},
 			"owner,address,slot,replaced,until\nweb,192.0.2.11,1,yes,\njob,,,,2026-05-01T20:00:00+02:00\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Reservations: []ipam.PlannedReservation{
-				{Owner: "web", Address: addr("192.0.2.11"), Slot: 1, Terms: ipam.Terms{Replaced: true}, Line: 2},
-				{Owner: "job", Unplaced: true, Terms: ipam.Terms{Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)},
-					Line: 3}}}},
-			Notes{}},
-		{"NetBox's ip-addresses", Table{Noun: "addresses"},
-			"ID,IP Address,VRF,Status,DNS " +
-				"Name,Interface,Parent\n1,10.0.1.5/24,Global,Active,rtr.example.net,eth0,rtr\n2,10.0.1.6/24,Global,Active,nas.example.net,,\n",
-			[]ipam.PlannedNetwork{{Line: 2, Addresses: []ipam.PlannedAddress{
-				{Owner: "rtr", Address: addr("10.0.1.5"), Unplaced: true, Line: 2},
-				{Owner: "nas.example.net", Address: addr("10.0.1.6"), Unplaced: true, Line: 3}}}},
+			`[{"name": "net1", "line": 2, "reservations": [
+	{"owner": "web", "address": "192.0.2.11", "slot": 1, "replaced": true, "line": 2},
+	{"owner": "job", "unplaced": true, "until": "2026-05-01T18:00:00Z", "line": 3}]}]`, Notes{}},
+		{"NetBox's ip-addresses", Table{Noun: "addresses"}, `ID,IP Address,VRF,Status,DNS Name,Interface,Parent
+1,10.0.1.5/24,Global,Active,rtr.example.net,eth0,rtr
+2,10.0.1.6/24,Global,Active,nas.example.net,,
+`, `[{"line": 2, "addresses": [{"owner": "rtr", "address": "10.0.1.5", "unplaced": true, "line": 2},
+	{"owner": "nas.example.net", "address": "10.0.1.6", "unplaced": true, "line": 3}]}]`,
 			Notes{Ignored: []string{"ID", "Status"}}},
 		{"unknown columns left out", Table{Noun: "subnets", Network: "net1", Ignore: true},
 			"prefix,colour\n192.0.2.0/24,red\n",
-			[]ipam.PlannedNetwork{{Name: "net1", Line: 2,
-				Subnets: []ipam.PlannedSubnet{{CIDR: prefix("192.0.2.0/24"), Line: 2}}}},
+			`[{"name": "net1", "line": 2, "subnets": [{"cidr": "192.0.2.0/24", "line": 2}]}]`,
 			Notes{Ignored: []string{"colour"}}},
-		{"header only", Table{Noun: "subnets"}, "prefix\n", nil, Notes{}},
+		{"header only", Table{Noun: "subnets"}, "prefix\n", "null", Notes{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, notes, err := ReadCSV(strings.NewReader(c.text), c.table)
-			if strings.Contains(c.text, "WAHR") { // a word of another language is refused with its line
-				problems(t, err, []string{`2: DHCP: "WAHR" is neither true nor false`})
-				return
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, p.Networks, comparers...); diff != "" {
-				t.Error(diff)
-			}
+			plans(t, c.want, p.Networks)
 			if diff := cmp.Diff(c.notes, notes); diff != "" {
 				t.Error(diff)
 			}
@@ -145,6 +117,8 @@ func TestBadCSV(t *testing.T) {
 		{"subnets", "prefix\n192.0.2.5/24\n", []string{`2: prefix: invalid subnet "192.0.2.5/24": it has host bits`}},
 		{"subnets", "prefix,gateway\n192.0.2.0/24,gw\n", []string{`2: gateway: "gw" is not an IPv4 or IPv6 address`}},
 		{"subnets", "prefix\ncaf\xe9\n", []string{"2: the line is not UTF-8"}},
+		{"subnets", "\ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;WAHR;;\r\n;;;;;\r\n",
+			[]string{`2: DHCP: "WAHR" is neither true nor false`}},
 		{"subnets", "prefix;network\n10.0.0.0/24;a\n10.0.0.1;b\n",
 			[]string{`3: prefix: invalid subnet "10.0.0.1": it has no length`}},
 		{"networks", "name\n\n  \nnet1\n,x\n", []string{"5: the row has 2 cells, and the header has 1"}},

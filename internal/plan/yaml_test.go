@@ -2,17 +2,16 @@ package plan
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
 
 	"github.com/google/go-cmp/cmp"
-	"go4.org/netipx"
 )
 
 // everything is a document with all forms that a person may write.
@@ -68,45 +67,45 @@ func TestReadYAML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	no, tenMinutes := false, ipam.Duration(600e9)
-	want := ipam.Plan{Networks: []ipam.PlannedNetwork{{
-		Name: "net1", Space: "lab", Tags: map[string]string{"site": "a", "odd key": "on"}, MACPrefix: "aa:00:00",
-		Links:  []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"}},
-		Sticky: &no, Quarantine: &tenMinutes, Line: 4,
-		Type: "manual", OwnerRules: []ipam.OwnerRule{{Pattern: "web-*", Pool: "pool1"},
-			{Pattern: "*_db_*", Owner: "shop/db-*/*"}},
-		Subnets: []ipam.PlannedSubnet{
-			{CIDR: netip.MustParsePrefix("192.0.2.0/24"), Name: "lan", Gateway: netip.MustParseAddr("192.0.2.1"),
-				DHCP: true, Line: 17,
-				Static: []ipam.PlannedBand{{Range: ranged("192.0.2.8-192.0.2.11"), Line: 21},
-					{Range: ranged("192.0.2.32-192.0.2.47"), Line: 21}},
-				Pools: []ipam.PlannedPool{{Range: ranged("192.0.2.10-192.0.2.100"), Name: "pool1", Line: 23},
-					{Range: ranged("192.0.2.128-192.0.2.191"), Line: 24}},
-				Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.60-192.0.2.64"),
-					Note: "printers: 2nd floor", Line: 26},
-					{Range: ranged("192.0.2.7-192.0.2.7"), Line: 27}}},
-			{CIDR: netip.MustParsePrefix("2001:db8::/64"), Line: 28,
-				Pools:   []ipam.PlannedPool{{Range: ranged("2001:db8::-2001:db8::ffff:ffff:ffff:ffff"), Line: 30}},
-				Cleared: ipam.Cleared{"gateway"}},
-		},
-		Static:     []ipam.PlannedBand{{Range: ranged("192.0.2.48-192.0.2.48"), Line: 32}},
-		Pools:      []ipam.PlannedPool{{Range: ranged("192.0.2.200-192.0.2.203"), Line: 34}},
-		Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.201-192.0.2.201"), Line: 35}},
-		Reservations: []ipam.PlannedReservation{{Owner: "web", Address: netip.MustParseAddr("192.0.2.11"),
-			Unplaced: true, Line: 37},
-			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true,
-				Line: 39},
-			{Owner: "web", Address: netip.MustParseAddr("192.0.2.15"), Unplaced: true,
-				Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)}, Line: 40},
-			{Owner: "seen", Unplaced: true, Line: 41}},
-		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 43}},
-	}, {Name: "flat", Space: "local", Subnets: []ipam.PlannedSubnet{}, Line: 44}}}
-	if diff := cmp.Diff(want, p, comparers...); diff != "" {
-		t.Error(diff)
+	plans(t, `[{"name": "net1", "space": "lab", "tags": {"site": "a", "odd key": "on"}, "mac_prefix": "aa:00:00",
+	"links": [{"host": "alpha", "mode": "bridged", "link": "br0"}],
+	"sticky": false, "quarantine": "10m", "line": 4,
+	"type": "manual", "owner_rules": [{"pattern": "web-*", "pool": "pool1"},
+		{"pattern": "*_db_*", "owner": "shop/db-*/*"}],
+	"subnets": [{"cidr": "192.0.2.0/24", "name": "lan", "gateway": "192.0.2.1", "dhcp": true, "line": 17,
+		"static": [{"range": "192.0.2.8-192.0.2.11", "line": 21}, {"range": "192.0.2.32-192.0.2.47", "line": 21}],
+		"pools": [{"range": "192.0.2.10-192.0.2.100", "name": "pool1", "line": 23},
+			{"range": "192.0.2.128-192.0.2.191", "line": 24}],
+		"exclusions": [{"range": "192.0.2.60-192.0.2.64", "note": "printers: 2nd floor", "line": 26},
+			{"range": "192.0.2.7", "line": 27}]},
+		{"cidr": "2001:db8::/64", "line": 28, "cleared": ["gateway"],
+			"pools": [{"range": "2001:db8::-2001:db8::ffff:ffff:ffff:ffff", "line": 30}]}],
+	"static": [{"range": "192.0.2.48", "line": 32}],
+	"pools": [{"range": "192.0.2.200-192.0.2.203", "line": 34}],
+	"exclusions": [{"range": "192.0.2.201", "line": 35}],
+	"reservations": [{"owner": "web", "address": "192.0.2.11", "unplaced": true, "line": 37},
+		{"owner": "123", "address": "2001:db8::", "interface": 1, "slot": 2, "automatic": true, "line": 39},
+		{"owner": "web", "address": "192.0.2.15", "unplaced": true, "replaced": true, "until": "2026-05-01T18:00:00Z",
+			"line": 40},
+		{"owner": "seen", "unplaced": true, "line": 41}],
+	"addresses": [{"owner": "rtr", "address": "192.0.2.12", "slot": 1, "line": 43}]},
+{"name": "flat", "space": "local", "subnets": [], "line": 44}]`, p.Networks)
+	if p.Elastic != nil {
+		t.Errorf("it has elastic addresses: %+v", p.Elastic)
 	}
 }
 
-func ranged(s string) ipam.Range { return ipam.Range{IPRange: netipx.MustParseIPRange(s)} }
+// plans compares networks with those that a JSON describes.
+func plans(t *testing.T, text string, got []ipam.PlannedNetwork) {
+	t.Helper()
+	var want []ipam.PlannedNetwork
+	if err := json.Unmarshal([]byte(text), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, comparers...); diff != "" {
+		t.Error(diff)
+	}
+}
 
 var comparers = []cmp.Option{
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
