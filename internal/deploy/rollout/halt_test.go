@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"berth/internal/deploy"
-	"berth/store/storetest"
 )
 
 // networks returns the network front, as the files describe it and as the engine has it.
@@ -115,18 +114,16 @@ func TestStopsAsTheySay(t *testing.T) {
 // TestRunNetwork: a network is recreated after all its containers have stopped and left it. They come back one
 // after the other. If the deploy is killed after any of its steps, the next one completes it.
 func TestRunNetwork(t *testing.T) {
-	renumbered := func(killedAfter int) (s *shop, left int, err error) {
-		s = newShop(t)
+	renumbered := func() *shop {
+		s := newShop(t)
 		s.onNetwork("10.0.0.0/24")
 		s.must(s.deploys())
 		s.onNetwork("10.0.9.0/24")
 		s.small.takes()
-		s.small.left = killedAfter
-		err = s.deploys()
-		return s, s.small.left, err
+		return s
 	}
-	s, _, err := renumbered(-1)
-	s.must(err)
+	s := renumbered()
+	s.must(s.deploys())
 	if all := s.small.asked; all[0] == "stop web/2" { // both stop at once
 		all[0], all[1] = all[1], all[0]
 	}
@@ -135,14 +132,8 @@ func TestRunNetwork(t *testing.T) {
 		"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1", "remove side/1",
 		"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
 		"make web/2", "start web/2")
-	for n := range storetest.Sampled(t, 4) {
-		s, left, err := renumbered(n)
-		s.small.left = -1
-		for range 3 {
-			if s.plan().Changes() {
-				s.must(s.deploys())
-			}
-		}
+	killed(t, renumbered, func(s *shop, n int) {
+		s.repeats()
 		if got := s.small.has(); got != allRun || s.plan().Changes() || s.small.net != "10.0.9.0/24" {
 			t.Errorf("killed after %d: there are %s on %s", n, got, s.small.net)
 		}
@@ -155,10 +146,7 @@ func TestRunNetwork(t *testing.T) {
 			strings.Contains(asked, "release shop/web") || strings.Count(asked, "no network") > 1 {
 			t.Errorf("killed after %d: %s", n, asked)
 		}
-		if err == nil && left > 0 {
-			break // it was not killed at all
-		}
-	}
+	})
 }
 
 // TestRunNetworkLasting: a container joins a network after the plan was drawn, and would lose it. The deploy

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"berth/internal/deploy"
-	"berth/store/storetest"
 )
 
 // exchanged swaps the addresses of the database and of web/1, and lets the next database fail, or run and be
@@ -99,7 +98,7 @@ func (s *shop) refused(err error, words ...string) {
 // TestRunRingCutOff: a deploy in which three containers swap addresses in a ring is cut off after any of its
 // steps. Then its stopped containers are started by hand or by an engine that boots. One more deploy ends the job.
 func TestRunRingCutOff(t *testing.T) {
-	for n := range storetest.Sampled(t, 4) {
+	killed(t, func() *shop {
 		s := newShop(t)
 		s.smaller()
 		web := s.service("web")
@@ -108,10 +107,8 @@ func TestRunRingCutOff(t *testing.T) {
 		db, first, second := s.reserved["shop/db/1"], s.reserved["shop/web/1"], s.reserved["shop/web/2"]
 		s.reserved["shop/db/1"], s.reserved["shop/web/1"], s.reserved["shop/web/2"] = first, second, db
 		s.small.takes()
-		s.small.left = n
-		err := s.deploys()
-		left := s.small.left
-		s.small.left = -1
+		return s
+	}, func(s *shop, n int) {
 		s.small.boots()
 		s.must(s.deploys())
 		if got := s.small.has(); got != "db/1 d1 runs, web/1 w1 runs, web/2 w1 runs" || s.plan().Changes() {
@@ -120,10 +117,7 @@ func TestRunRingCutOff(t *testing.T) {
 		if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "TWICE") {
 			t.Errorf("killed after %d: %s", n, asked)
 		}
-		if err == nil && left > 0 {
-			break // it was not killed at all
-		}
-	}
+	})
 }
 
 // boots starts every stopped container that can start.

@@ -322,24 +322,44 @@ func TestRunStartFirst(t *testing.T) {
 	}
 }
 
+// killed kills a deploy after any of its steps. begin returns the shop before it, and check gets the number of steps.
+func killed(t *testing.T, begin func() *shop, check func(*shop, int)) {
+	t.Helper()
+	for n := range storetest.Sampled(t, 4) {
+		s := begin()
+		s.small.left = n
+		err := s.deploys()
+		left := s.small.left
+		s.small.left = -1
+		check(s, n)
+		if err == nil && left > 0 {
+			return // it was not killed at all
+		}
+	}
+}
+
+// repeats deploys until nothing is left to do, at most three times.
+func (s *shop) repeats() {
+	s.Helper()
+	for range 3 {
+		if s.plan().Changes() {
+			s.must(s.deploys())
+		}
+	}
+}
+
 // TestRunKilled: if a deploy is killed after any of its steps at the engine, the next one completes it, with
 // nothing twice and nothing left over. With start-first no replica is missing at any time.
 func TestRunKilled(t *testing.T) {
 	for _, startFirst := range []bool{false, true} {
-		for n := range storetest.Sampled(t, 4) {
+		killed(t, func() *shop {
 			s := newShop(t)
 			s.service("web").Update.StartFirst = startFirst
 			s.must(s.deploys())
-			s.hashes["web"], s.hashes["db"] = "w2", "d2"
-			s.small.left, s.small.least = n, 100
-			err := s.deploys()
-			left := s.small.left
-			s.small.left = -1
-			for range 3 {
-				if s.plan().Changes() {
-					s.must(s.deploys())
-				}
-			}
+			s.hashes["web"], s.hashes["db"], s.small.least = "w2", "d2", 100
+			return s
+		}, func(s *shop, n int) {
+			s.repeats()
 			const want = "db/1 d2 runs, side/1 s1 runs, web/1 w2 runs, web/2 w2 runs"
 			if got := s.small.has(); got != want || s.plan().Changes() {
 				t.Errorf("killed after %d (start-first %v): there are %s, want %s", n, startFirst, got, want)
@@ -351,38 +371,26 @@ func TestRunKilled(t *testing.T) {
 			if startFirst && s.small.least < 2 {
 				t.Errorf("killed after %d: once %d of 2 ran", n, s.small.least)
 			}
-			if err == nil && left > 0 {
-				break // it was not killed at all
-			}
-		}
+		})
 	}
 }
 
 // TestRunDeleteKilled: if a deploy that deletes is killed after any of its steps, the next one releases every
 // reservation that it left (BO-3).
 func TestRunDeleteKilled(t *testing.T) {
-	for n := range storetest.Sampled(t, 4) {
+	killed(t, func() *shop {
 		s := newShop(t)
 		s.must(s.deploys())
 		s.service("web").Instances = s.service("web").Instances[:1]
 		s.small.takes()
-		s.small.left = n
-		err := s.deploys()
-		left := s.small.left
-		s.small.left = -1
-		for range 3 {
-			if s.plan().Changes() {
-				s.must(s.deploys())
-			}
-		}
+		return s
+	}, func(s *shop, n int) {
+		s.repeats()
 		if got := s.small.has(); strings.Contains(got, "web/2") || s.plan().Changes() {
 			t.Errorf("killed after %d: there are %s", n, got)
 		}
 		if asked := s.small.takes(); !slices.Contains(asked, "release shop/web/2") {
 			t.Errorf("killed after %d: it was asked for %s", n, asked)
 		}
-		if err == nil && left > 0 {
-			break // it was not killed at all
-		}
-	}
+	})
 }

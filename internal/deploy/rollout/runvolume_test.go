@@ -12,7 +12,6 @@ import (
 
 	"berth/internal/deploy"
 	"berth/internal/ipam"
-	"berth/store/storetest"
 )
 
 // recorded returns the recorded orphans, by name.
@@ -129,32 +128,23 @@ func TestRunVolumesKilled(t *testing.T) {
 		"options": {"shop_data", "bind", "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan"},
 		"name":    {"shop_new", "", "shop_data " + had + " orphan, shop_new " + had},
 	} {
-		for n := range storetest.Sampled(t, 4) {
+		killed(t, func() *shop {
 			s := shopWithVolume(t, true)
 			s.declares(c.name, map[string]string{"o": c.options})
 			if c.options == "" {
 				s.declares(c.name, nil)
 			}
-			s.small.left = n
-			err := s.deploys()
-			left := s.small.left
-			s.small.left = -1
+			return s
+		}, func(s *shop, n int) {
 			if !strings.Contains(s.holds(), had) {
 				t.Fatalf("%s, killed after %d: there are %s", what, n, s.holds())
 			}
-			for range 3 {
-				if s.plan().Changes() {
-					s.must(s.deploys())
-				}
-			}
+			s.repeats()
 			if got := s.holds(); got != c.want || s.small.has() != "db/1 d1 runs, web/1 w1 runs" || s.plan().Changes() {
 				t.Errorf("%s, killed after %d: there are %s; %s; and there is to be done: %v", what, n, got, s.small.has(),
 					s.plan().Changes())
 			}
-			if err == nil && left > 0 {
-				break // it was not killed at all
-			}
-		}
+		})
 	}
 }
 

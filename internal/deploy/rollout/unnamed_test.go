@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"berth/internal/deploy/scene"
-	"berth/store/storetest"
 )
 
 // fill gives a container a new volume wherever it asks for one without a name.
@@ -71,28 +70,20 @@ func TestRunUnnamedKilled(t *testing.T) {
 			s.declares("shop_new", nil)
 		},
 	} {
-		for n := range storetest.Sampled(t, 4) {
+		var before map[string]string
+		killed(t, func() *shop {
 			s := shopWithVolume(t, true, "db", "web")
-			before := s.small.kept()
+			before = s.small.kept()
 			change(s)
-			s.small.left = n
-			err := s.deploys()
-			left := s.small.left
-			s.small.left = -1
-			for range 3 {
-				if s.plan().Changes() {
-					s.must(s.deploys())
-				}
-			}
+			return s
+		}, func(s *shop, n int) {
+			s.repeats()
 			if now := s.small.kept(); !maps.Equal(before, now) || len(now) != 2 || s.plan().Changes() {
 				t.Errorf("%s, killed after %d: there are %v of %s, and were %v", what, n, now, s.small.has(), before)
 			}
 			if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "TWICE") {
 				t.Errorf("%s, killed after %d: %s", what, n, asked)
 			}
-			if err == nil && left > 0 {
-				break // it was not killed at all
-			}
-		}
+		})
 	}
 }

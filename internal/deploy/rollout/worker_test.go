@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"berth/internal/deploy"
-	"berth/store/storetest"
 )
 
 // TestRunNeeded: what a worker needs runs while the worker runs, even if it had to be recreated and did not run:
@@ -35,22 +34,17 @@ func TestRunNeeded(t *testing.T) {
 		s.must(s.deploys())
 	})
 	t.Run("cut off", func(t *testing.T) {
-		for n := range storetest.Sampled(t, 4) {
+		killed(t, func() *shop {
 			s := newShop(t)
 			s.must(s.deploys())
 			s.hashes["db"] = "d2"
-			s.small.left = n
-			err := s.deploys()
-			left := s.small.left
-			s.small.left = -1
+			return s
+		}, func(s *shop, n int) {
 			s.must(s.deploys())
 			if p := s.plan(); p.Changes() {
 				t.Errorf("killed after %d: there are %s, and there is to be done: %s", n, s.small.has(), steps(p))
 			}
-			if err == nil && left > 0 {
-				break // it was not killed at all
-			}
-		}
+		})
 	})
 }
 
