@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -113,93 +114,74 @@ var comparers = []cmp.Option{
 	cmp.Comparer(func(a, b ipam.Range) bool { return a == b }),
 }
 
-// TestBadYAML checks the line and the text of the error for each kind of bad input.
+// TestBadYAML checks the line and the text of the error for each kind of bad input. HEAD begins a network.
 func TestBadYAML(t *testing.T) {
 	const head = "version: 1\nnetworks:\n- name: net1\n"
-	for _, c := range []struct {
-		name, text string
-		problems   []string // "line: words"
-	}{
-		{"empty", "", []string{"0: the document is empty"}},
-		{"only a comment", "# nothing\n", []string{"0: the document is empty"}},
-		{"no YAML", "version: 1\nnetworks: [\n", []string{"3: it is no YAML: "}},
-		{"tabs", "version: 1\nnetworks:\n\t- name: a\n",
-			[]string{"3: it is no YAML: found character that cannot start any token"}},
-		{"no mapping", "- a\n- b\n", []string{"1: the plan is a list here, and must have keys: version, networks"}},
-		{"a text", "hello\n", []string{`1: the plan is "hello" here`}},
-		{"no version", "networks: []\n", []string{"1: the document has no version; write version: 1"}},
-		{"newer", "version: 2\n", []string{`1: the document has version "2"; this Berth reads 1`}},
-		{"two documents", "version: 1\n---\nversion: 1\n", []string{"2: a second document begins here"}},
-		{"bad second document", "version: 1\n---\n[\n", []string{"4: it is no YAML"}},
-		{"not UTF-8", "version: 1\n# caf\xe9\n", []string{"2: the line is not UTF-8"}},
-		{"UTF-16", "\xff\xfev\x00", []string{"1: the file is UTF-16; save it as UTF-8"}},
-		{"unknown key", "version: 1\nnetwork: []\n",
-			[]string{`2: the plan has no key "network"; it has version, networks`}},
-		{"key twice", head + "  name: net2\n", []string{"4: a network has the key name twice"}},
-		{"key that is a list", "version: 1\n[a]: b\n", []string{`2: the plan has no key ""`}},
-		{"networks no list", "version: 1\nnetworks: {a: b}\n",
-			[]string{"2: networks is a mapping here, and must be a list"}},
-		{"alias", head + "  tags: &t {a: b}\n- name: net2\n  tags: *t\n", []string{"6: tags is an alias (*t) here"}},
-		{"merge", head + "  <<: {space: lab}\n", []string{`4: a network has no key "<<"`}},
-		{"no name", "version: 1\nnetworks:\n- space: lab\n- \n",
-			[]string{"3: the network has no name", "4: a network is nothing here"}},
-		{"name no text", "version: 1\nnetworks:\n- name: [a]\n",
-			[]string{"3: there is a list here, and a text is expected", "3: the network has no name"}},
-		{"sticky", head + "  sticky: perhaps\n", []string{`4: "perhaps" is neither true nor false`}},
-		{"quarantine", head + "  quarantine: 10\n",
-			[]string{`4: invalid request: "10" is not a duration such as 90s, 10m or 24h`}},
-		{"quarantine negative", head + "  quarantine: -1m\n", []string{`4: invalid request: "-1m" is not a duration`}},
-		{"subnet unknown key", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n",
-			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool, pools, exclusions`}},
-		{"subnet without cidr", head + "  subnets:\n  - name: lan\n", []string{"5: the subnet has no cidr"}},
-		{"host bits", head + "  subnets:\n  - cidr: 192.0.2.1/24\n",
-			[]string{`5: invalid subnet "192.0.2.1/24": it has host bits; the subnet that holds 192.0.2.1 is 192.0.2.0/24`}},
-		{"mapped", head + "  subnets:\n  - cidr: ::ffff:192.0.2.0/120\n",
-			[]string{"5: invalid subnet \"::ffff:192.0.2.0/120\": ::ffff:192.0.2.0 is an IPv4 address mapped " +
-				"into IPv6"}},
-		{"gateway", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    gateway: 192.0.2.01\n",
-			[]string{`6: "192.0.2.01" has leading zeros`}},
-		{"gateway a mapping", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    gateway: {a: b}\n",
-			[]string{"6: there is a mapping here, and a single value is expected"}},
-		{"reversed", head + "  pools:\n  - 192.0.2.9-192.0.2.1\n",
-			[]string{`5: invalid range "192.0.2.9-192.0.2.1": it is reversed; write 192.0.2.1-192.0.2.9`}},
-		{"mixed", head + "  pools:\n  - {range: 192.0.2.9-2001:db8::1}\n",
-			[]string{"5: invalid range \"192.0.2.9-2001:db8::1\": one end is IPv4 and the other IPv6"}},
-		{"pool without range", head + "  pools:\n  - {name: a}\n", []string{"5: a pool has no range"}},
-		{"pool with a note", head + "  pools:\n  - {range: 192.0.2.9, note: a}\n",
-			[]string{`5: a pool has no key "note"; it has range, name`}},
-		{"exclusion without range", head + "  exclusions:\n  - {note: a}\n", []string{"5: an exclusion has no range"}},
-		{"reservation", head + "  reservations:\n  - {address: 192.0.2.1}\n  - web\n",
-			[]string{"5: a reservation has no owner", `6: a reservation is "web" here`}},
-		{"until", head + "  reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n",
-			[]string{`5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z`,
-				`5: "perhaps" is neither true nor false`}},
-		{"address without one", head + "  addresses:\n  - {owner: rtr}\n", []string{"5: an address has no address"}},
-		{"address replaced", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n",
-			[]string{`5: an address has no key "replaced"`}},
-		{"type", head + "  type: automatic\n",
-			[]string{`4: "automatic" is no type of network: write manual, dynamic or vip`}},
-		{"static", head + "  static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: " +
-			"192.0.2.1}]\n", []string{
-			`4: static is "192.0.2.8/29" here, and must be a list`, `7: invalid range "x"`,
-			"7: there is a mapping here, and a single value is expected"}},
-		{"owner rule", head + "  owner_rules:\n  - web-*=pool:web\n  - {name: web}\n",
-			[]string{`5: a rule for owners is "web-*=pool:web" here, and must have keys: pattern, owner, pool`,
-				`6: a rule for owners has no key "name"; it has pattern, owner, pool`}},
-		{"reservation of a range", head + "  reservations:\n  - {owner: web, address: 192.0.2.0/24}\n",
-			[]string{`5: "192.0.2.0/24" is not an IPv4 or IPv6 address`}},
-		{"slot", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n",
-			[]string{`5: "one" is not a number from 0 on`, `5: "-1" is not a number from 0 on`}},
-		{"address automatic", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, automatic: true}\n",
-			[]string{`5: an address has no key "automatic"`}},
-		{"link", head + "  links:\n  - {hostname: alpha}\n",
-			[]string{`5: a link has no key "hostname"; it has host, mode, link`}},
-		{"several", head + "  sticky: a\n  space: [b]\n  colour: c\n",
-			[]string{`4: "a" is neither`, "5: there is a list", "6: a network has no key"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := ReadYAML(strings.NewReader(c.text))
-			problems(t, err, c.problems)
+	refused(t, `
+		empty |  | 0: the document is empty
+		only a comment | # nothing\n | 0: the document is empty
+		no YAML | version: 1\nnetworks: [\n | 3: it is no YAML:
+		tabs | version: 1\nnetworks:\n\t- name: a\n | 3: it is no YAML: found character that cannot start any token
+		no mapping | - a\n- b\n | 1: the plan is a list here, and must have keys: version, networks
+		a text | hello\n | 1: the plan is "hello" here
+		no version | networks: []\n | 1: the document has no version; write version: 1
+		newer | version: 2\n | 1: the document has version "2"; this Berth reads 1
+		two documents | version: 1\n---\nversion: 1\n | 2: a second document begins here
+		bad second document | version: 1\n---\n[\n | 4: it is no YAML
+		not UTF-8 | version: 1\n# caf\xe9\n | 2: the line is not UTF-8
+		UTF-16 | \xff\xfev\x00 | 1: the file is UTF-16; save it as UTF-8
+		unknown key | version: 1\nnetwork: []\n | 2: the plan has no key "network"; it has version, networks
+		key twice | HEAD   name: net2\n | 4: a network has the key name twice
+		key that is a list | version: 1\n[a]: b\n | 2: the plan has no key ""
+		networks no list | version: 1\nnetworks: {a: b}\n | 2: networks is a mapping here, and must be a list
+		alias | HEAD   tags: &t {a: b}\n- name: net2\n  tags: *t\n | 6: tags is an alias (*t) here
+		merge | HEAD   <<: {space: lab}\n | 4: a network has no key "<<"
+		no name | version: 1\nnetworks:\n- space: lab\n- \n | 3: the network has no name & 4: a network is nothing here
+		name no text | version: 1\nnetworks:\n- name: [a]\n | 3: there is a list here, and a text is expected & 3: the network has no name
+		sticky | HEAD   sticky: perhaps\n | 4: "perhaps" is neither true nor false
+		quarantine | HEAD   quarantine: 10\n | 4: invalid request: "10" is not a duration such as 90s, 10m or 24h
+		quarantine negative | HEAD   quarantine: -1m\n | 4: invalid request: "-1m" is not a duration
+		subnet unknown key | HEAD   subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n | 6: a subnet has no key "vlan"; it has cidr, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool, pools, exclusions
+		subnet without cidr | HEAD   subnets:\n  - name: lan\n | 5: the subnet has no cidr
+		host bits | HEAD   subnets:\n  - cidr: 192.0.2.1/24\n | 5: invalid subnet "192.0.2.1/24": it has host bits; the subnet that holds 192.0.2.1 is 192.0.2.0/24
+		mapped | HEAD   subnets:\n  - cidr: ::ffff:192.0.2.0/120\n | 5: invalid subnet "::ffff:192.0.2.0/120": ::ffff:192.0.2.0 is an IPv4 address mapped into IPv6
+		gateway | HEAD   subnets:\n  - cidr: 192.0.2.0/24\n    gateway: 192.0.2.01\n | 6: "192.0.2.01" has leading zeros
+		gateway a mapping | HEAD   subnets:\n  - cidr: 192.0.2.0/24\n    gateway: {a: b}\n | 6: there is a mapping here, and a single value is expected
+		reversed | HEAD   pools:\n  - 192.0.2.9-192.0.2.1\n | 5: invalid range "192.0.2.9-192.0.2.1": it is reversed; write 192.0.2.1-192.0.2.9
+		mixed | HEAD   pools:\n  - {range: 192.0.2.9-2001:db8::1}\n | 5: invalid range "192.0.2.9-2001:db8::1": one end is IPv4 and the other IPv6
+		pool without range | HEAD   pools:\n  - {name: a}\n | 5: a pool has no range
+		pool with a note | HEAD   pools:\n  - {range: 192.0.2.9, note: a}\n | 5: a pool has no key "note"; it has range, name
+		exclusion without range | HEAD   exclusions:\n  - {note: a}\n | 5: an exclusion has no range
+		reservation | HEAD   reservations:\n  - {address: 192.0.2.1}\n  - web\n | 5: a reservation has no owner & 6: a reservation is "web" here
+		until | HEAD   reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n | 5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z & 5: "perhaps" is neither true nor false
+		address without one | HEAD   addresses:\n  - {owner: rtr}\n | 5: an address has no address
+		address replaced | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n | 5: an address has no key "replaced"
+		type | HEAD   type: automatic\n | 4: "automatic" is no type of network: write manual, dynamic or vip
+		static | HEAD   static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: 192.0.2.1}]\n | 4: static is "192.0.2.8/29" here, and must be a list & 7: invalid range "x" & 7: there is a mapping here, and a single value is expected
+		owner rule | HEAD   owner_rules:\n  - web-*=pool:web\n  - {name: web}\n | 5: a rule for owners is "web-*=pool:web" here, and must have keys: pattern, owner, pool & 6: a rule for owners has no key "name"; it has pattern, owner, pool
+		reservation of a range | HEAD   reservations:\n  - {owner: web, address: 192.0.2.0/24}\n | 5: "192.0.2.0/24" is not an IPv4 or IPv6 address
+		slot | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n | 5: "one" is not a number from 0 on & 5: "-1" is not a number from 0 on
+		address automatic | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, automatic: true}\n | 5: an address has no key "automatic"
+		link | HEAD   links:\n  - {hostname: alpha}\n | 5: a link has no key "hostname"; it has host, mode, link
+		several | HEAD   sticky: a\n  space: [b]\n  colour: c\n | 4: "a" is neither & 5: there is a list & 6: a network has no key
+	`, func(_, text string) error {
+		_, err := ReadYAML(strings.NewReader(strings.Replace(text, "HEAD ", head, 1)))
+		return err
+	})
+}
+
+// refused reads each text of a table, with a line "WHAT | TEXT | PROBLEM & PROBLEM..." for each. A problem is
+// "LINE: WORDS". A text has the escapes of Go.
+func refused(t *testing.T, table string, read func(what, text string) error) {
+	t.Helper()
+	for line := range strings.SplitSeq(strings.TrimSpace(table), "\n") {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		text, err := strconv.Unquote(`"` + strings.ReplaceAll(cells[1], `"`, `\"`) + `"`)
+		if err != nil || len(cells) != 3 {
+			t.Fatalf("%s: %v", line, err)
+		}
+		t.Run(cells[0]+" "+cells[2], func(t *testing.T) {
+			problems(t, read(cells[0], text), strings.Split(cells[2], " & "))
 		})
 	}
 }
