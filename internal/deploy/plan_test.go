@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
@@ -22,91 +23,53 @@ func file(t *testing.T, text string) Source {
 	return Source{Files: []string{name}}
 }
 
-// A plan that cannot be made is refused. The error names the part of the file and what to do.
+// A plan that cannot be made is refused. The error names the part of the file and what to do. In a row are the words of
+// the refusal, the mapping (NETWORK=PLANNED, or a driver), and the file: // begins a line of it, FRONT its networks.
 func TestRefusals(t *testing.T) {
-	front := "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
-	for _, c := range []struct {
-		name, file string
-		mapping    Mapping
-		words      []string
-	}{
-		{name: "unknown planned network",
-			file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {ipam: {driver: berth, options: " +
-				"{network: fornt}}}}",
-			words: []string{`networks.lan is on the planned network "fornt", which is not there`,
-				"berth network create", "--network lan=NAME"}},
-		{name: "unknown planned network by hand",
-			file:    "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}",
-			mapping: Mapping{Networks: map[string]string{"lan": "fornt"}},
-			words:   []string{`networks.lan is on the planned network "fornt"`}},
-		{name: "unknown network of the file", file: "services: {web: {image: x, networks: [front]}}" + front,
-			mapping: Mapping{Networks: map[string]string{"lan": "front"}},
-			words:   []string{`the project shop has no network "lan"; it has front`}},
-		{name: "no network of ours", file: "services: {web: {image: x}}",
-			words: []string{"nothing to reserve for the project shop", "ipam: {driver: berth"}},
-		{name: "another driver", file: "services: {web: {image: x, networks: [front]}}" + front,
-			mapping: Mapping{Driver: "ship"}, words: []string{"nothing to reserve"}},
-		{name: "no replicas", file: "services: {web: {image: x, scale: 0, networks: [front]}}" + front,
-			words: []string{"its services have no replicas"}},
-		{name: "dynamic", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: " +
-			"{network: theirs}}}}",
-			words: []string{"nothing to reserve", "theirs, of the type dynamic"}},
-		{name: "Docker's own addresses", file: "services: {web: {image: x}}",
-			mapping: Mapping{Networks: map[string]string{"default": "front"}},
-			words:   []string{"networks.default has no IPAM driver", "ipam: {driver: berth}"}},
-		{name: "no subnet", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: " +
-			"{network: wire}}}}",
-			words: []string{"wire, which has no subnet", "berth subnet add wire"}},
-		{name: "several subnets",
-			file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: two}}}}",
-			words: []string{"several IPv4 subnets (10.10.0.0/24, 10.11.0.0/24)",
-				"ipam: {config: [{subnet: 10.10.0.0/24}]}"}},
-		{name: "several subnets of an external network",
-			file:    "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}",
-			mapping: Mapping{Networks: map[string]string{"lan": "two"}},
-			words: []string{"networks.lan is external",
-				"several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24)"}},
-		{name: "subnet of another",
-			file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: " +
-				"front}, config: [{subnet: 10.99.0.0/24}]}}}",
-			words: []string{"networks.default names the subnet 10.99.0.0/24",
-				"front does not have; it has 10.8.0.0/24"}},
-		{name: "address of another subnet",
-			file: "services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}}\nnetworks: {lan: {ipam: " +
-				"{driver: berth, options: {network: two, pool: a}}}}",
-			words: []string{"services.web.networks.lan.ipv4_address",
-				"that is of 10.11.0.0/24, and the network has 10.10.0.0/24"}},
-		{name: "no address", file: "services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}}" + front,
-			words: []string{`services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address`}},
-		{name: "of the other family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}}" +
-			front, words: []string{`ipv6_address is "10.8.0.9": that is not an IPv6 address`}},
-		{name: "no such family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}}" +
-			front, words: []string{"networks.front is no IPv6 network",
-			"front has 10.8.0.0/24, and enable_ipv6: true"}},
-		{name: "of IPv6 alone", file: "services: {web: {image: x, networks: {lan: {ipv4_address: " +
-			"10.9.0.9}}}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: six}}}}",
-			words: []string{"networks.lan is no IPv4 network; the planned network six has fd00:13::/64"}},
-		{name: "one address for many",
-			file:  "services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}}" + front,
-			words: []string{"services.web has 2 replicas, and an address for one of them on the network front"}},
-		{name: "owner that is none", file: "services: {_web: {image: x, networks: [front]}}" + front,
-			words: []string{"services._web", `"shop/_web/1" names no owner`}},
-		{name: "one name for two",
-			file: "services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, " +
-				"container_name: box, networks: [front]}}" + front,
-			words: []string{"the services db and web have the same container_name, box"}},
-		{name: "one planned network twice",
-			file: "services: {web: {image: x, networks: [front, back]}}\nnetworks: {front: {ipam: {driver: berth, " +
-				"options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}",
-			words: []string{"services.web is on the networks back and front", "one planned network, two",
-				"plan a network for each"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := load(t, file(t, c.file)).Plan(c.mapping, planned())
+	const front = "// networks: {front: {ipam: {driver: berth, options: {network: front}}}}"
+	for row := range ipamtest.Rows(4, strings.ReplaceAll(`
+		# unknown planned networks
+		networks.lan is on the planned network "fornt", which is not there & berth network create & --network lan=NAME || services: {web: {image: x, networks: [lan]}} // networks: {lan: {ipam: {driver: berth, options: {network: fornt}}}}
+		networks.lan is on the planned network "fornt" | lan=fornt | | services: {web: {image: x, networks: [lan]}} // networks: {lan: {external: true}}
+		# an unknown network of the file
+		the project shop has no network "lan"; it has front | lan=front | | services: {web: {image: x, networks: [front]}} FRONT
+		# no network of ours, another driver, no replicas, a dynamic network
+		nothing to reserve for the project shop & ipam: {driver: berth || services: {web: {image: x}}
+		nothing to reserve | | ship | services: {web: {image: x, networks: [front]}} FRONT
+		its services have no replicas || services: {web: {image: x, scale: 0, networks: [front]}} FRONT
+		nothing to reserve & theirs, of the type dynamic || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: theirs}}}}
+		# Docker's own addresses
+		networks.default has no IPAM driver & ipam: {driver: berth} | default=front | | services: {web: {image: x}}
+		# no subnet, and several
+		wire, which has no subnet & berth subnet add wire || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: wire}}}}
+		several IPv4 subnets (10.10.0.0/24, 10.11.0.0/24) & ipam: {config: [{subnet: 10.10.0.0/24}]} || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: two}}}}
+		networks.lan is external & several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24) | lan=two | | services: {web: {image: x, networks: [lan]}} // networks: {lan: {external: true}}
+		# a subnet, and an address, of another network
+		networks.default names the subnet 10.99.0.0/24 & front does not have; it has 10.8.0.0/24 || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.99.0.0/24}]}}}
+		services.web.networks.lan.ipv4_address & that is of 10.11.0.0/24, and the network has 10.10.0.0/24 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}} // networks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}
+		# no address, one of the other family, and families that the network does not have
+		services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address || services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}} FRONT
+		ipv6_address is "10.8.0.9": that is not an IPv6 address || services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}} FRONT
+		networks.front is no IPv6 network & front has 10.8.0.0/24, and enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
+		networks.lan is no IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
+		# one address for many, a name that is none, one name for two
+		services.web has 2 replicas, and an address for one of them on the network front || services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}} FRONT
+		services._web & "shop/_web/1" names no owner || services: {_web: {image: x, networks: [front]}} FRONT
+		the services db and web have the same container_name, box || services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, container_name: box, networks: [front]}} FRONT
+		# one planned network twice
+		services.web is on the networks back and front & one planned network, two & plan a network for each || services: {web: {image: x, networks: [front, back]}} // networks: {front: {ipam: {driver: berth, options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}
+	`, "||", "| | |")) {
+		t.Run(row[0], func(t *testing.T) {
+			m := Mapping{Driver: row[2]}
+			if network, planned, is := strings.Cut(row[1], "="); is {
+				m.Networks = map[string]string{network: planned}
+			}
+			text := strings.ReplaceAll(strings.Replace(row[3], "FRONT", front, 1), " // ", "\n") + "\n"
+			_, err := load(t, file(t, text)).Plan(m, planned())
 			if err == nil {
 				t.Fatal("it was not refused")
 			}
-			for _, word := range c.words {
+			for word := range strings.SplitSeq(row[0], " & ") {
 				if !strings.Contains(err.Error(), word) {
 					t.Errorf("the refusal does not say %q: %v", word, err)
 				}
