@@ -2,11 +2,11 @@ package network
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -116,44 +116,34 @@ func readRun(t *rapid.T, from netip.Addr, text string) string {
 
 // The page of a full network and of an empty one. GA-1, GA-23
 func TestWriteNetwork(t *testing.T) {
-	addr, prefix := netip.MustParseAddr, netip.MustParsePrefix
-	id := ipam.ID{0xa1, 0xb2, 0xc3, 0xd4, 0, 0, 0x40, 0, 0x80, 15: 1}
-	count := func(r string) ipam.Count {
-		parsed, err := alloc.ParseRange(r)
-		if err != nil {
+	const id = `{"id": "a1b2c3d4-0000-4000-8000-000000000001", `
+	for text, want := range map[string]string{
+		`"name": "wire", "space": "local"}`: barePage,
+		`"name": "net1", "space": "local", "tags": {"site": "a", "rack": "7"}, "mac_prefix": "aa:00:00",
+	"links": [{"host": "alpha", "mode": "bridged", "link": "br0"}, {"host": "beta", "mode": "routed", "link": "100"}],
+	"sticky": true, "quarantine": "10m", "planned": true, "docker": 1, "use": {"leased": 4, "reserved": 1},
+	"subnets": [
+		ID "name": "lan", "cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "dhcp": true, "docker": 1,
+			"use": {"leased": 4, "reserved": 1},
+			"pools": [{"name": "front", "start": "192.0.2.10", "end": "192.0.2.100", "free": 84,
+				"map": "XX` + dots(48) + taken(5) + dots(36) + `"},
+				{"start": "192.0.2.128", "end": "192.0.2.129", "map": "..", "free": 2}],
+			"exclusions": [{"start": "192.0.2.60", "end": "192.0.2.64", "note": "printers\u001b[31m"},
+				{"start": "192.0.2.200", "end": "192.0.2.200"}]},
+		ID "cidr": "2001:db8::/64", "pools": [{"start": "2001:db8::", "end": "2001:db8::ffff:ffff:ffff:ffff",
+			"free": 18446744073709551615}]},
+		ID "name": "old", "cidr": "198.51.100.0/30", "gateway": "198.51.100.1"}]}`: fullPage,
+	} {
+		var n ipam.NetworkInfo
+		if err := json.Unmarshal([]byte(strings.ReplaceAll("ID "+text, "ID ", id)), &n); err != nil {
 			t.Fatal(err)
 		}
-		return ipam.Count{Int: alloc.Size(parsed)}
-	}
-	use := ipam.Use{StateCounts: ipam.StateCounts{Leased: 4, Reserved: 1}}
-	full := ipam.NetworkInfo{ID: id, Name: "net1", Space: "local", Tags: map[string]string{"site": "a", "rack": "7"},
-		MACPrefix: "aa:00:00",
-		Links: []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"},
-			{Host: "beta", Mode: "routed", Link: "100"}},
-		Sticky: true, Quarantine: ipam.Duration(10 * time.Minute), Planned: true, Docker: 1, Use: use,
-		Subnets: []ipam.SubnetPlan{
-			{ID: id, Name: "lan", CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Use: use, Docker: 1,
-				Pools: []ipam.PoolPlan{
-					{Name: "front", Start: addr("192.0.2.10"), End: addr("192.0.2.100"), Map: "XX" + dots(48) +
-						taken(5) + dots(36), Free: ipam.Count{Int: count("192.0.2.1+84").Int}},
-					{Start: addr("192.0.2.128"), End: addr("192.0.2.129"), Map: "..", Free: count("192.0.2.128+2")}},
-				Exclusions: []ipam.ExclusionPlan{{Start: addr("192.0.2.60"), End: addr("192.0.2.64"),
-					Note: "printers\x1b[31m"}, {Start: addr("192.0.2.200"), End: addr("192.0.2.200")}}},
-			{ID: id, CIDR: prefix("2001:db8::/64"),
-				Pools: []ipam.PoolPlan{{Start: addr("2001:db8::"), End: addr("2001:db8::ffff:ffff:ffff:ffff"),
-					Free: count("2001:db8::1+18446744073709551615")}}},
-			{ID: id, Name: "old", CIDR: prefix("198.51.100.0/30"), Gateway: addr("198.51.100.1")},
-		}}
-	for _, c := range []struct {
-		n    ipam.NetworkInfo
-		want string
-	}{{full, fullPage}, {ipam.NetworkInfo{ID: id, Name: "wire", Space: "local", Sticky: false}, barePage}} {
 		var b bytes.Buffer
-		if err := writeNetwork(&b, &c.n); err != nil {
+		if err := writeNetwork(&b, &n); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, b.String()); diff != "" {
-			t.Errorf("%s:\n%s", c.n.Name, diff)
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%s:\n%s", n.Name, diff)
 		}
 	}
 }
