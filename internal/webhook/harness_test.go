@@ -269,8 +269,6 @@ func comes(t *testing.T, what string, so func() bool) {
 	}
 }
 
-func unmarshal(text []byte, at *place) error { return json.Unmarshal(text, at) }
-
 // writtenSince tells whether a place says that nothing was left to send at a time, or later.
 func writtenSince(t *testing.T, text []byte, at time.Time) bool {
 	t.Helper()

@@ -334,6 +334,18 @@ func TestGapByAge(t *testing.T) {
 // Another store, a store that was put back, and an unreadable place are reported as gaps. The daemon starts with
 // each.
 func TestGapOfState(t *testing.T) {
+	moved := func(move func(*place)) func(*harness, string) {
+		return func(_ *harness, path string) {
+			text, err := os.ReadFile(path)
+			must(t, err)
+			at := &place{}
+			must(t, json.Unmarshal(text, at))
+			move(at)
+			text, err = json.Marshal(at)
+			must(t, err)
+			must(t, os.WriteFile(path, text, 0o600))
+		}
+	}
 	for name, c := range map[string]struct {
 		spoil func(*harness, string)
 		want  string
@@ -344,26 +356,8 @@ func TestGapOfState(t *testing.T) {
 		"a later version": {func(h *harness, path string) {
 			must(h.t, os.WriteFile(path, []byte(`{"version":2}`), 0o600))
 		}, reasonPlace},
-		"another host": {func(h *harness, path string) {
-			text, err := os.ReadFile(path)
-			must(h.t, err)
-			at := &place{}
-			must(h.t, unmarshal(text, at))
-			at.Mark.Host = ipam.HostMark("beta")
-			text, err = json.Marshal(at)
-			must(h.t, err)
-			must(h.t, os.WriteFile(path, text, 0o600))
-		}, reasonStore},
-		"put back": {func(h *harness, path string) {
-			text, err := os.ReadFile(path)
-			must(h.t, err)
-			at := &place{}
-			must(h.t, unmarshal(text, at))
-			at.Mark.Own.After += uint64(time.Hour / time.Microsecond)
-			text, err = json.Marshal(at)
-			must(h.t, err)
-			must(h.t, os.WriteFile(path, text, 0o600))
-		}, reasonStore},
+		"another host": {moved(func(at *place) { at.Mark.Host = ipam.HostMark("beta") }), reasonStore},
+		"put back":     {moved(func(at *place) { at.Mark.Own.After += uint64(time.Hour / time.Microsecond) }), reasonStore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := newInbox(t, httptest.NewServer)
