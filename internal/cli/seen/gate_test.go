@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,52 +21,44 @@ func behind(t *testing.T) *gate {
 }
 
 func TestGate(t *testing.T) {
-	const cookie = "berth-page-7891=KNOCK"
-	for _, c := range []struct {
-		name, method, target, host string
-		header                     map[string]string
-		status                     int
-	}{
-		{"no secret", "GET", "/", host, nil, 403},
-		{"a wrong one", "GET", "/?secret=KNOCKS", host, nil, 403},
-		{"an empty one", "GET", "/?secret=", host, nil, 403},
-		{"a wrong one beside the cookie", "GET", "/?secret=x", host, map[string]string{"Cookie": cookie}, 403},
-		{"the right one, posted", "POST", "/?secret=KNOCK", host, nil, 403},
-		{"another cookie", "GET", "/", host, map[string]string{"Cookie": "berth-page-7892=KNOCK"}, 403},
-		{"a wrong cookie", "GET", "/", host, map[string]string{"Cookie": "berth-page-7891=KNOC"}, 403},
-		{"two cookies", "GET", "/", host, map[string]string{"Cookie": "berth-page-7891=x; " + cookie}, 200},
-		{"the cookie", "GET", "/a?b=c", host, map[string]string{"Cookie": cookie}, 200},
-		{"localhost", "GET", "/", "localhost:7891", map[string]string{"Cookie": cookie}, 200},
-		{"another name", "GET", "/", "berth.example:7891", map[string]string{"Cookie": cookie}, 421},
-		{"another name with the secret", "GET", "/?secret=KNOCK", "berth.example:7891", nil, 421},
-		{"another port", "GET", "/", "127.0.0.1:80", map[string]string{"Cookie": cookie}, 421},
-		{"no port", "GET", "/", "127.0.0.1", map[string]string{"Cookie": cookie}, 421},
-		{"none", "GET", "/", "", map[string]string{"Cookie": cookie}, 421},
-		{"a form of its own", "POST", "/", host, map[string]string{"Cookie": cookie, "Sec-Fetch-Site": "same-origin"},
-			200},
-		{"a form of its own, of an older browser", "POST", "/", host, map[string]string{"Cookie": cookie,
-			"Origin": "http://" + host}, 200},
-		{"a form of another port", "POST", "/", host, map[string]string{"Cookie": cookie,
-			"Sec-Fetch-Site": "same-site"}, 403},
-		{"a form of another site", "POST", "/", host, map[string]string{"Cookie": cookie,
-			"Sec-Fetch-Site": "cross-site"}, 403},
-		{"a form of another site, of an older browser", "POST", "/", host, map[string]string{"Cookie": cookie,
-			"Origin": "https://example.org"}, 403},
-		{"a form of a frame that hides where it is from", "POST", "/", host, map[string]string{"Cookie": cookie,
-			"Origin": "null"}, 403},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := httptest.NewRequestWithContext(t.Context(), c.method, c.target, nil)
-			r.Host = c.host
-			for name, value := range c.header {
+	for line := range strings.SplitSeq(strings.TrimSpace(`
+		no secret | GET / HOST | 403
+		a wrong one | GET /?secret=KNOCKS HOST | 403
+		an empty one | GET /?secret= HOST | 403
+		a wrong one beside the cookie | GET /?secret=x HOST Cookie:COOKIE | 403
+		the right one, posted | POST /?secret=KNOCK HOST | 403
+		another cookie | GET / HOST Cookie:berth-page-7892=KNOCK | 403
+		a wrong cookie | GET / HOST Cookie:berth-page-7891=KNOC | 403
+		two cookies | GET / HOST Cookie:berth-page-7891=x;COOKIE | 200
+		the cookie | GET /a?b=c HOST Cookie:COOKIE | 200
+		localhost | GET / localhost:7891 Cookie:COOKIE | 200
+		another name | GET / berth.example:7891 Cookie:COOKIE | 421
+		another name with the secret | GET /?secret=KNOCK berth.example:7891 | 421
+		another port | GET / 127.0.0.1:80 Cookie:COOKIE | 421
+		no port | GET / 127.0.0.1 Cookie:COOKIE | 421
+		none | GET / - Cookie:COOKIE | 421
+		a form of its own | POST / HOST Cookie:COOKIE Sec-Fetch-Site:same-origin | 200
+		a form of its own, of an older browser | POST / HOST Cookie:COOKIE Origin:http://HOST | 200
+		a form of another port | POST / HOST Cookie:COOKIE Sec-Fetch-Site:same-site | 403
+		a form of another site | POST / HOST Cookie:COOKIE Sec-Fetch-Site:cross-site | 403
+		a form of another site, of an older browser | POST / HOST Cookie:COOKIE Origin:https://example.org | 403
+		a form of a frame that hides where it is from | POST / HOST Cookie:COOKIE Origin:null | 403
+	`), "\n") {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		t.Run(cells[0], func(t *testing.T) {
+			words := strings.Fields(strings.NewReplacer("HOST", host, "COOKIE", "berth-page-7891=KNOCK").Replace(cells[1]))
+			r := httptest.NewRequestWithContext(t.Context(), words[0], words[1], nil)
+			r.Host = strings.TrimPrefix(words[2], "-")
+			for _, header := range words[3:] {
+				name, value, _ := strings.Cut(header, ":")
 				r.Header.Set(name, value)
 			}
 			w := httptest.NewRecorder()
 			behind(t).ServeHTTP(w, r)
-			if w.Code != c.status {
-				t.Errorf("answered %d, not %d: %s", w.Code, c.status, w.Body)
+			if strconv.Itoa(w.Code) != cells[2] {
+				t.Errorf("answered %d, not %s: %s", w.Code, cells[2], w.Body)
 			}
-			if through := strings.HasPrefix(w.Body.String(), "seen "); through != (c.status == 200) {
+			if through := strings.HasPrefix(w.Body.String(), "seen "); through != (cells[2] == "200") {
 				t.Errorf("let through: %t; %s", through, w.Body)
 			}
 			if w.Code != 200 && w.Header().Get("Set-Cookie") != "" {
