@@ -2,77 +2,61 @@ package docker
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
-	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // TestHomes: a container that just started on another address than its last is reported. After a while the new
 // address is its home. An address that was requested, or that belongs to an owner, moves no container.
 func TestHomes(t *testing.T) {
-	for name, c := range map[string]struct {
-		had   string // its last address; empty: unknown
-		age   time.Duration
-		late  bool // its start time is unknown
-		set   func(*scene)
-		told  bool
-		taken string
-		home  string // its home afterwards
-	}{
-		"elsewhere":             {had: "10.8.0.9", told: true, home: "10.8.0.9"},
-		"where another runs":    {had: "10.8.0.3", set: runsDB, told: true, taken: "db", home: "10.8.0.3"},
-		"where it was":          {had: "10.8.0.2", home: "10.8.0.2"},
-		"for the first time":    {home: "10.8.0.2"},
-		"a while ago":           {had: "10.8.0.9", age: StartFor + time.Second, home: "10.8.0.2"},
-		"at an unknown time":    {had: "10.8.0.9", late: true, home: "10.8.0.9"},
-		"on another's":          {had: "10.8.0.9", set: func(s *scene) { s.reserve("odb", "10.8.0.9") }, home: "10.8.0.9"},
-		"with one of its own":   {had: "10.8.0.9", set: func(s *scene) { s.reserve("web", "10.8.0.30") }, home: "10.8.0.9"},
-		"by its own address":    {had: "10.8.0.9", set: asks, home: "10.8.0.9"},
-		"by a static address":   {had: "10.8.0.9", set: static, home: "10.8.0.9"},
-		"by DHCP":               {had: "10.8.0.9", set: fromDHCP, home: "10.8.0.9"},
-		"on a swarm's network":  {had: "10.8.0.9", set: func(s *scene) { s.view.Networks[0].Swarm = true }, home: "10.8.0.9"},
-		"as no container's":     {had: "10.8.0.9", set: func(s *scene) { s.view.Containers[0].ID = "" }, home: "10.8.0.9"},
-		"with an uncertain one": {had: "10.8.0.9", set: uncertain, home: "10.8.0.9"},
-	} {
-		s := newScene()
-		if c.set != nil {
-			c.set(s)
-		}
-		key, h := home{"web", segment{"local", prefix("10.8.0.0/24")}}, homes{}
-		if c.had != "" {
-			h[key] = addr(c.had)
-		}
-		all := h.judge(s.compare(), func(string) (time.Time, bool) { return now.Add(-c.age), !c.late })
-		if len(all) > 1 || (len(all) == 1) != c.told || h[key] != addr(c.home) {
-			t.Errorf("%s: told is %+v, and its home is %s", name, all, h[key])
-		}
-		for _, a := range all {
-			if a.Container != "web" || a.Has != addr("10.8.0.2") || a.Home != addr(c.had) || a.Taken != c.taken ||
-				a.Reserved {
-				t.Errorf("%s: told is %+v", name, a)
+	// the last byte of its last address, steps of a scene, what is told (with the container that has that address), and
+	// the last byte of its home afterwards
+	for row := range ipamtest.Rows(5, `
+		elsewhere | 9 | | told | 9
+		where another runs | 3 | run db 1 10.8.0.3 3 | told db | 3
+		where it was | 2 | | | 2
+		for the first time | | | | 2
+		a while ago | 9 | old | | 2
+		at an unknown time | 9 | late | | 9
+		on another's | 9 | reserve odb 10.8.0.9 | | 9
+		with one of its own | 9 | reserve web 10.8.0.30 | | 9
+		by its own address | 9 | set endpoint wanted=["10.8.0.2"] | | 9
+		by a static address | 9 | set lease2 kind=static | | 9
+		by DHCP | 9 | set lease2 dhcp={} | | 9
+		on a swarm's network | 9 | set network swarm | | 9
+		as no container's | 9 | set container id= | | 9
+		with an uncertain one | 9 | set endpoint mac=; set lease2 mac=none since=@-1s | | 9
+	`) {
+		s, age, known := newScene(), time.Duration(0), true
+		for step := range strings.SplitSeq(row[2], "; ") {
+			switch step {
+			case "":
+			case "old":
+				age = StartFor + time.Second
+			case "late":
+				known = false
+			default:
+				s.step(t, strings.Fields(step))
 			}
 		}
+		key, h, had := home{"web", segment{"local", prefix("10.8.0.0/24")}}, homes{}, netip.Addr{}
+		if row[1] != "" {
+			had = addr("10.8.0." + row[1])
+			h[key] = had
+		}
+		all := h.judge(s.compare(), func(string) (time.Time, bool) { return now.Add(-age), known })
+		told := ""
+		for _, a := range all {
+			told = strings.TrimSpace(told + "told " + a.Taken)
+			if a.Container != "web" || a.Has != addr("10.8.0.2") || a.Home != had || a.Reserved {
+				t.Errorf("%s: told is %+v", row[0], a)
+			}
+		}
+		if told != row[3] || h[key] != addr("10.8.0."+row[4]) {
+			t.Errorf("%s: told is %+v, and its home is %s", row[0], all, h[key])
+		}
 	}
-}
-
-// runsDB runs the container db at .3, the last address of web.
-func runsDB(s *scene) {
-	s.run("db", 1, "10.8.0.3", 3)
-}
-
-// static makes the lease of web's address static.
-func static(s *scene) { s.leases[1].Kind = ipam.Static }
-
-// fromDHCP makes web's address a lease of a DHCP server.
-func fromDHCP(s *scene) { s.leases[1].DHCP = &ipam.DHCPInfo{} }
-
-// asks makes web ask for the address that it has.
-func asks(s *scene) {
-	s.view.Containers[0].Endpoints[0].Wanted = []netip.Addr{addr("10.8.0.2")}
-}
-
-// uncertain removes the MACs of web and of its lease, and makes the lease newer than the view.
-func uncertain(s *scene) {
-	s.view.Containers[0].Endpoints[0].MAC, s.leases[1].MAC, s.leases[1].Since = ipam.MAC{}, ipam.MAC{}, took
 }

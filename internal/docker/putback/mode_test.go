@@ -1,43 +1,41 @@
 package putback
 
 import (
+	"fmt"
 	"testing"
 
-	"berth/internal/docker"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // A network's mode overrides the daemon's. On a network that is not sticky only reserved addresses count. On a removed
 // network no container is moved.
 func TestModes(t *testing.T) {
-	const nobody, reserved, both = 0, 1, 2
-	for _, row := range []struct {
-		daemon, network Mode
-		set             func(n *ipam.NetworkInfo)
-		want            int
-	}{
-		{daemon: Reserved, want: reserved},
-		{daemon: All, want: both},
-		{daemon: off, want: nobody},
-		{daemon: off, network: Reserved, want: reserved},
-		{daemon: off, network: All, want: both},
-		{daemon: All, network: off, want: nobody},
-		{daemon: All, network: Reserved, want: reserved},
-		{daemon: Reserved, network: All, want: both},
-		{daemon: Reserved, network: off, want: nobody},
-		{daemon: All, set: func(n *ipam.NetworkInfo) { n.Sticky = false }, want: reserved},
-		{daemon: off, network: All, set: func(n *ipam.NetworkInfo) { n.Sticky = false }, want: reserved},
-		{daemon: All, set: func(n *ipam.NetworkInfo) { n.ID = ipam.ID{2} }, want: nobody},
-		{daemon: off, network: All, set: func(n *ipam.NetworkInfo) { n.ID = ipam.ID{2} }, want: nobody},
-	} {
+	// the daemon's mode, the network's, and how many of two are moved: the one with a reservation, or both
+	for row := range ipamtest.Rows(4, `
+		reserved | | | 1
+		all | | | 2
+		off | | | 0
+		off | reserved | | 1
+		off | all | | 2
+		all | off | | 0
+		all | reserved | | 1
+		reserved | all | | 2
+		reserved | off | | 0
+		all | | not sticky | 1
+		off | all | not sticky | 1
+		all | | removed | 0
+		off | all | removed | 0
+	`) {
 		e := newEngine(t)
-		e.networks[0].PutBack = row.network
-		if row.set != nil {
-			row.set(&e.networks[0])
+		n := &e.networks[0]
+		n.PutBack, n.Sticky = Mode(row[1]), row[2] != "not sticky"
+		if row[2] == "removed" {
+			n.ID = ipam.ID{2}
 		}
-		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)
-		own.Reserved = true
-		e.keeper(row.daemon).putBack(t.Context(), []docker.Astray{own, had})
+		all := e.set("own=1>2 had=3>4")
+		all[0].Reserved = true
+		e.keeper(Mode(row[0])).putBack(t.Context(), all)
 		got := 0
 		if e.has("own") == 2 {
 			got++
@@ -45,8 +43,8 @@ func TestModes(t *testing.T) {
 		if e.has("had") == 4 {
 			got++
 		}
-		if got != row.want || len(e.Place.Moves) != 2*got {
-			t.Errorf("the daemon says %q and %+v: %d were moved, by %q", row.daemon, e.networks[0], got, e.Place.Moves)
+		if fmt.Sprint(got) != row[3] || len(e.Place.Moves) != 2*got {
+			t.Errorf("%q: %d were moved, by %q", row, got, e.Place.Moves)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func TestOtherFamily(t *testing.T) {
 // The note is on disk from before the container is disconnected until it is reconnected.
 func TestNotedMeanwhile(t *testing.T) {
 	e := newEngine(t)
-	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 1))
+	all := e.set("a=1>2 b=2>1")
 	var seen []string
 	e.Place.Before = func(call string) { seen = append(seen, fmt.Sprint(call, " ", e.notes())) }
 	e.keeper(All).putBack(t.Context(), all)

@@ -10,12 +10,13 @@ import (
 
 	"berth/internal/docker"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // A container moves after the container that has its address. Each is disconnected only for its own move.
 func TestChain(t *testing.T) {
 	e := newEngine(t)
-	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 4))
+	all := e.set("a=1>2 b=2>3 c=3>4")
 	k := e.keeper(All)
 	k.putBack(t.Context(), all)
 	e.home(all)
@@ -81,52 +82,53 @@ func TestBesideRing(t *testing.T) {
 
 // A container is not moved if its address stays taken, because a disconnection would not help.
 func TestStays(t *testing.T) {
-	for name, row := range map[string]struct {
-		set  func(e *engine) []docker.Astray
-		want []string
-	}{
-		"a stranger's": {func(e *engine) []docker.Astray {
-			e.runs("stranger", 9, 0)
-			return []docker.Astray{e.runs("a", 1, 9)}
-		}, nil},
-		"of one that waits for a stranger": {func(e *engine) []docker.Astray {
-			e.runs("stranger", 9, 0)
-			return []docker.Astray{e.runs("b", 2, 1), e.runs("a", 1, 9), e.runs("c", 3, 2), e.runs("d", 4, 5)}
-		}, []string{"off d", "on d"}},
-		"of one that started too long ago": {func(e *engine) []docker.Astray {
-			aged := e.runs("b", 2, 3)
-			aged.Started = started.Add(-time.Minute)
-			return []docker.Astray{e.runs("a", 1, 2), aged}
-		}, nil},
-		"of one that the engine does not take off": {func(e *engine) []docker.Astray {
-			e.refuse("off b", 1)
-			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 4, 1)}
-		}, []string{"off b"}},
-		"of the first of a ring that the engine does not take off": {func(e *engine) []docker.Astray {
-			e.refuse("off a", 1)
-			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1)}
-		}, []string{"off a"}},
-		"the same of two": {func(e *engine) []docker.Astray {
-			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 3, 2)}
-		}, []string{"off a", "on a"}},
-		"the same of two, in a ring": {func(e *engine) []docker.Astray {
-			return []docker.Astray{e.runs("x", 3, 2), e.runs("a", 1, 2), e.runs("b", 2, 1)}
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for row := range ipamtest.Rows(3, `
+		a stranger's | stranger=9 a=1>9 |
+		of one that waits for a stranger | stranger=9 b=2>1 a=1>9 c=3>2 d=4>5 | off d, on d
+		of one that started too long ago | b=2>3! a=1>2 |
+		of one that the engine does not take off | -b a=1>2 b=2>3 c=4>1 | off b
+		of the first of a ring that the engine does not take off | -a a=1>2 b=2>3 c=3>1 | off a
+		the same of two | a=1>2 b=3>2 | off a, on a
+		the same of two, in a ring | x=3>2 a=1>2 b=2>1 |
+	`) {
+		t.Run(row[0], func(t *testing.T) {
 			e := newEngine(t)
-			e.keeper(All).putBack(t.Context(), e.taken(row.set(e)...))
-			e.called(row.want...)
+			e.keeper(All).putBack(t.Context(), e.set(row[1]))
+			if got := strings.Join(e.Place.Moves, ", "); got != row[2] {
+				t.Errorf("the engine was told %q, and not %q", got, row[2])
+			}
 			e.noNotes()
 		})
 	}
+}
+
+// set starts containers, a word each: NAME=HAS>HOME, with a ! if that was long ago, or NAME=HAS without a home. The
+// engine refuses to disconnect -NAME once. set returns those with a home.
+func (e *engine) set(text string) (all []docker.Astray) {
+	for word := range strings.FieldsSeq(text) {
+		name, at, runs := strings.Cut(word, "=")
+		if !runs {
+			e.refuse("off "+name[1:], 1)
+			continue
+		}
+		var has, home int
+		read, _ := fmt.Sscanf(at, "%d>%d", &has, &home) // one number: no home
+		a := e.runs(name, has, home)
+		if strings.HasSuffix(at, "!") {
+			a.Started = started.Add(-time.Minute)
+		}
+		if read == 2 {
+			all = append(all, a)
+		}
+	}
+	return e.taken(all...)
 }
 
 // If a container of a ring cannot be disconnected, the first one, already disconnected, is reconnected with another
 // address.
 func TestBrokenRing(t *testing.T) {
 	e := newEngine(t)
-	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
+	all := e.set("a=1>2 b=2>3 c=3>1")
 	e.refuse("off b", 1)
 	k := e.keeper(All)
 	k.putBack(t.Context(), all)
@@ -214,7 +216,7 @@ func TestTries(t *testing.T) {
 // A stop in the middle of a ring leaves no container disconnected.
 func TestStopped(t *testing.T) {
 	e := newEngine(t)
-	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
+	all := e.set("a=1>2 b=2>3 c=3>1")
 	ctx, cancel := context.WithCancel(t.Context())
 	e.Place.Before = func(call string) {
 		if call == "off c" {
