@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,33 +33,23 @@ const onFront = "\nnetworks: {front: {ipam: {driver: berth, options: {network: f
 // How a service is updated: key by key, its own settings override those that the file has for all, and these
 // override Swarm's (BD-8).
 func TestUpdate(t *testing.T) {
-	watch := Span{time.Second, time.Minute}
-	for _, c := range []struct {
-		name, top, service string
-		want               Update
-	}{
-		{"silent", "", "", Update{1, 1, watch, watch, false}},
-		{"a service's own", "", "x-berth: {update: {canaries: 2, max_in_flight: 3, canary_watch: 5s-2m, watch: 0s-10s, " +
-			"order: start-first}}", Update{2, 3, Span{5 * time.Second, 2 * time.Minute}, Span{0, 10 * time.Second}, true}},
-		{"the file's, and the service's over it", "x-berth: {update: {canaries: 0, max_in_flight: 4}}",
-			"x-berth: {update: {max_in_flight: 2}}", Update{0, 2, watch, watch, false}},
-		{"a part", "", "x-berth: {update: {max_in_flight: 25%}}", Update{1, 2, watch, watch, false}},
-		{"a small part", "", "x-berth: {update: {max_in_flight: 1%}}", Update{1, 1, watch, watch, false}},
-		{"milliseconds", "", "x-berth: {update: {watch: 1000-60000, canary_watch: '500 - 1500'}}",
-			Update{1, 1, Span{500 * time.Millisecond, 1500 * time.Millisecond}, watch, false}},
-		{"Swarm's", "", "deploy: {update_config: {parallelism: 5, monitor: 3s, order: start-first}}",
-			Update{1, 5, Span{3 * time.Second, time.Minute}, Span{3 * time.Second, time.Minute}, true}},
-		{"over Swarm's", "x-berth: {update: {order: stop-first}}",
-			"x-berth: {update: {max_in_flight: 2}}, deploy: {update_config: {parallelism: 5, order: start-first}}",
-			Update{1, 2, watch, watch, false}},
-		{"out of a variable", "", "x-berth: {update: {canaries: '${N:-3}', max_in_flight: '${M:-50%}'}}",
-			Update{3, 4, watch, watch, false}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := serviceOf(t, fmt.Sprintf("%s\nservices: {web: {image: x, scale: 8, networks: [front], %s}}%s", c.top,
-				c.service, onFront), "web")
-			if diff := cmp.Diff(c.want, got.Update); diff != "" {
-				t.Error(diff)
+	// the settings at the top, those of the service, and the fields of its Update
+	for row := range ipamtest.Rows(4, `
+		silent | | | {1 1 {1s 1m0s} {1s 1m0s} false}
+		a service's own | | x-berth: {update: {canaries: 2, max_in_flight: 3, canary_watch: 5s-2m, watch: 0s-10s, order: start-first}} | {2 3 {5s 2m0s} {0s 10s} true}
+		the file's, and the service's over it | x-berth: {update: {canaries: 0, max_in_flight: 4}} | x-berth: {update: {max_in_flight: 2}} | {0 2 {1s 1m0s} {1s 1m0s} false}
+		a part | | x-berth: {update: {max_in_flight: 25%}} | {1 2 {1s 1m0s} {1s 1m0s} false}
+		a small part | | x-berth: {update: {max_in_flight: 1%}} | {1 1 {1s 1m0s} {1s 1m0s} false}
+		milliseconds | | x-berth: {update: {watch: 1000-60000, canary_watch: '500 - 1500'}} | {1 1 {500ms 1.5s} {1s 1m0s} false}
+		Swarm's | | deploy: {update_config: {parallelism: 5, monitor: 3s, order: start-first}} | {1 5 {3s 1m0s} {3s 1m0s} true}
+		over Swarm's | x-berth: {update: {order: stop-first}} | x-berth: {update: {max_in_flight: 2}}, deploy: {update_config: {parallelism: 5, order: start-first}} | {1 2 {1s 1m0s} {1s 1m0s} false}
+		out of a variable | | x-berth: {update: {canaries: '${N:-3}', max_in_flight: '${M:-50%}'}} | {3 4 {1s 1m0s} {1s 1m0s} false}
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			got := serviceOf(t, fmt.Sprintf("%s\nservices: {web: {image: x, scale: 8, networks: [front], %s}}%s", row[1],
+				row[2], onFront), "web")
+			if text := fmt.Sprint(got.Update); text != row[3] {
+				t.Errorf("it is %s, want %s", text, row[3])
 			}
 		})
 	}
@@ -267,41 +258,39 @@ services:
 // Start-first is refused if two containers of a replica would conflict, whichever setting asks for it.
 func TestStartFirstRefused(t *testing.T) {
 	const bare = "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
-	for _, c := range []struct{ name, service, networks, word string }{
-		{"a name", "container_name: box, networks: [front]", onFront, "has the container_name box"},
-		{"a port", "ports: ['8080:80', '81'], networks: [front]", onFront, "publishes the port 8080 of the host"},
-		{"an address", "networks: {front: {ipv4_address: 10.8.0.9}}", onFront, "has static addresses"},
-		{"dealt addresses", "scale: 2, networks: [front], x-berth: {addresses: [10.8.0.8, 10.8.0.9]}", onFront,
-			"has static addresses"},
-		{"a volume", "volumes: ['data:/data'], networks: [front]", onFront + "volumes: {data: {}}",
-			"is one replica with the volume data"},
-		{"subnets that are not named", "networks: [front]", bare, "write config: [{subnet: 10.8.0.0/24}] in its ipam"},
-		{"replicas with a volume", "scale: 2, volumes: ['data:/data'], networks: [front]", onFront +
-			"volumes: {data: {}}", ""},
-		{"a port of no host", "ports: ['81'], networks: [front]", onFront, ""},
-		{"a worker", "container_name: box, networks: [front], x-berth: {worker: true}", onFront, ""},
-		{"which does not say so", "container_name: box, networks: [front], x-berth: {update: {order: stop-first}}",
-			onFront, ""},
-	} {
+	// what the service says, the networks and volumes, and the refusal
+	for row := range ipamtest.Rows(4, `
+		a name | container_name: box, networks: [front] | FRONT | has the container_name box
+		a port | ports: ['8080:80', '81'], networks: [front] | FRONT | publishes the port 8080 of the host
+		an address | networks: {front: {ipv4_address: 10.8.0.9}} | FRONT | has static addresses
+		dealt addresses | scale: 2, networks: [front], x-berth: {addresses: [10.8.0.8, 10.8.0.9]} | FRONT | has static addresses
+		a volume | volumes: ['data:/data'], networks: [front] | FRONT DATA | is one replica with the volume data
+		subnets that are not named | networks: [front] | BARE | write config: [{subnet: 10.8.0.0/24}] in its ipam
+		replicas with a volume | scale: 2, volumes: ['data:/data'], networks: [front] | FRONT DATA |
+		a port of no host | ports: ['81'], networks: [front] | FRONT |
+		a worker | container_name: box, networks: [front], x-berth: {worker: true} | FRONT |
+		which does not say so | container_name: box, networks: [front], x-berth: {update: {order: stop-first}} | FRONT |
+	`) {
+		networks := strings.NewReplacer("FRONT", onFront, "BARE", bare, "DATA", "\nvolumes: {data: {}}").Replace(row[2])
 		for says, line := range map[string]int{"\nx-berth: {update: {order: start-first}}": 2, "": 3} {
-			service := c.service
+			service := row[1]
 			if says == "" {
 				service += ", deploy: {update_config: {order: start-first}}"
 			}
-			t.Run(fmt.Sprint(c.name, line), func(t *testing.T) {
-				source := file(t, fmt.Sprintf("%s\nservices:\n  web: {image: x, %s}%s", says, service, c.networks))
+			t.Run(fmt.Sprint(row[0], line), func(t *testing.T) {
+				source := file(t, fmt.Sprintf("%s\nservices:\n  web: {image: x, %s}%s", says, service, networks))
 				plan, err := load(t, source).Plan(Mapping{}, planned())
 				fine(t, err)
 				err = plan.Check()
-				if c.word == "" {
+				if row[3] == "" {
 					if err != nil {
 						t.Errorf("it is refused: %v", err)
 					}
 					return
 				}
 				at := fmt.Sprintf("%s:%d: ", source.Files[0], line)
-				if err == nil || !strings.HasPrefix(err.Error(), at) || !strings.Contains(err.Error(), c.word) {
-					t.Errorf("got %v, want %s...%s", err, at, c.word)
+				if err == nil || !strings.HasPrefix(err.Error(), at) || !strings.Contains(err.Error(), row[3]) {
+					t.Errorf("got %v, want %s...%s", err, at, row[3])
 				}
 			})
 		}
