@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -47,18 +48,15 @@ type chair struct {
 func newRosterRig(t rapid.TB) *rosterRig {
 	h := &rosterRig{t: t, clock: &clock{now: now}}
 	h.roster = NewRoster(h.clock.Now)
-	for _, n := range []ipam.EngineNetwork{
-		{ID: "front", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}, {CIDR: prefix("fd00::/64")}}},
-		{ID: "back", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.9.0.0/24")}}},
-		{ID: "twin", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}},
-		{ID: "swarm", Swarm: true, Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.7.0.0/24")}}},
-		{ID: "lab", Options: map[string]string{"space": "lab"},
-			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.6.0.0/24")}}},
-		{ID: "planned", Options: map[string]string{"network": "lan"},
-			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.5.0.0/24")}}},
-	} {
-		n.Name, n.Driver = n.ID, "berth"
-		h.networks = append(h.networks, n)
+	must(t, json.Unmarshal([]byte(`[
+		{"id": "front", "subnets": [{"cidr": "10.8.0.0/24"}, {"cidr": "fd00::/64"}]},
+		{"id": "back", "subnets": [{"cidr": "10.9.0.0/24"}]},
+		{"id": "twin", "subnets": [{"cidr": "10.8.0.0/24"}]},
+		{"id": "swarm", "swarm": true, "subnets": [{"cidr": "10.7.0.0/24"}]},
+		{"id": "lab", "options": {"space": "lab"}, "subnets": [{"cidr": "10.6.0.0/24"}]},
+		{"id": "planned", "options": {"network": "lan"}, "subnets": [{"cidr": "10.5.0.0/24"}]}]`), &h.networks))
+	for i := range h.networks {
+		h.networks[i].Name, h.networks[i].Driver = h.networks[i].ID, "berth"
 	}
 	return h
 }
