@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/plan"
 	"berth/internal/plan/compare"
 )
@@ -59,46 +60,49 @@ func TestDefaults(t *testing.T) {
 		}
 		return &p
 	}
-	front, subnet, db := "~ network front, ", "~ subnet 10.0.0.0/24 of front, ", "~ reservation db of front, "
-	wifi, elastic := "~ subnet 10.0.1.0/24 of wifi, ", "~ elastic address 203.0.113.3, "
-	for _, c := range []struct{ written, back, change string }{ // back: empty if only "no value" resets the key
-		{"mac_prefix: aa:00:00", `mac_prefix: ""`, front + "mac_prefix: aa:00:00 -> none"},
-		{"sticky: false", "sticky: true", front + "sticky: false -> true"},
-		{"quarantine: 10m", "quarantine: 0s", front + "quarantine: 10m -> 0s"},
-		{"headroom: 5", "headroom: 0", front + "headroom: 5 -> 0"},
-		{`elastic: "on"`, "elastic: off", front + "elastic: on -> off"},
-		{"probe: eth0", `probe: ""`, front + "probe: eth0 -> none"},
-		{"put_back: reserved", "put_back: default", front + "put_back: reserved -> default"},
-		{"note: network", `note: ""`, front + "note: network -> none"},
-		{"name: lan", `name: ""`, subnet + "name: lan -> none"},
-		{"gateway: 10.0.0.1", "", subnet + "gateway: 10.0.0.1 -> none"},
-		{"gateway_note: router", `gateway_note: ""`, subnet + "gateway_note: router -> none"},
-		{"note: subnet", `note: ""`, subnet + "note: subnet -> none"},
-		{"name: web", `name: ""`, "~ pool 10.0.0.8/29 of front, name: web -> none"},
-		{"note: printers", `note: ""`, "~ exclusion 10.0.0.32/28 of front, note: printers -> none"},
-		{"automatic: true", "automatic: false", db + "automatic: true -> false"},
-		{"until: 2099-05-01T18:00:00Z", "", db + "until: 2099-05-01T18:00:00Z -> none"},
-		{"note: reservation", `note: ""`, db + "note: reservation -> none"},
-		{"note: address", `note: ""`, "~ address rtr of front, note: address -> none"},
-		{"dhcp_parent: eth0", `dhcp_parent: ""`, wifi + "dhcp_parent: eth0 -> none"},
-		{"dhcp_id: mac", "dhcp_id: owner", wifi + "dhcp_id: mac -> owner"},
-		{"domain: example.org", `domain: ""`, "~ account shop, domain: example.org -> none"},
-		{"quota: 4", "", "~ account shop, quota: 4 -> none"},
-		{"host: alpha", `host: ""`, "~ elastic range 203.0.113.0/28, host: alpha -> none"},
-		{"announce: lo", "announce: none", "~ elastic range 203.0.113.0/28, announce: lo -> none"},
-		{"on_cut: keep", "on_cut: withdraw", "~ elastic range 203.0.113.0/28, on_cut: keep -> withdraw"},
-		{"egress_only: true", "egress_only: false", elastic + "egress_only: true -> false"},
-		{"release_on: stop", "release_on: never", elastic + "release_on: stop -> never"},
-	} {
-		key, _, _ := strings.Cut(c.written, ":")
+	names := strings.NewReplacer("FRONT ", "~ network front, ", "SUBNET ", "~ subnet 10.0.0.0/24 of front, ",
+		"DB ", "~ reservation db of front, ", "WIFI ", "~ subnet 10.0.1.0/24 of wifi, ",
+		"ELASTIC ", "~ elastic address 203.0.113.3, ")
+	// what is written, what resets it (empty: only no value), and the change
+	for row := range ipamtest.Rows(3, `
+		mac_prefix: aa:00:00 | mac_prefix: "" | FRONT mac_prefix: aa:00:00 -> none
+		sticky: false | sticky: true | FRONT sticky: false -> true
+		quarantine: 10m | quarantine: 0s | FRONT quarantine: 10m -> 0s
+		headroom: 5 | headroom: 0 | FRONT headroom: 5 -> 0
+		elastic: "on" | elastic: off | FRONT elastic: on -> off
+		probe: eth0 | probe: "" | FRONT probe: eth0 -> none
+		put_back: reserved | put_back: default | FRONT put_back: reserved -> default
+		note: network | note: "" | FRONT note: network -> none
+		name: lan | name: "" | SUBNET name: lan -> none
+		gateway: 10.0.0.1 |  | SUBNET gateway: 10.0.0.1 -> none
+		gateway_note: router | gateway_note: "" | SUBNET gateway_note: router -> none
+		note: subnet | note: "" | SUBNET note: subnet -> none
+		name: web | name: "" | ~ pool 10.0.0.8/29 of front, name: web -> none
+		note: printers | note: "" | ~ exclusion 10.0.0.32/28 of front, note: printers -> none
+		automatic: true | automatic: false | DB automatic: true -> false
+		until: 2099-05-01T18:00:00Z |  | DB until: 2099-05-01T18:00:00Z -> none
+		note: reservation | note: "" | DB note: reservation -> none
+		note: address | note: "" | ~ address rtr of front, note: address -> none
+		dhcp_parent: eth0 | dhcp_parent: "" | WIFI dhcp_parent: eth0 -> none
+		dhcp_id: mac | dhcp_id: owner | WIFI dhcp_id: mac -> owner
+		domain: example.org | domain: "" | ~ account shop, domain: example.org -> none
+		quota: 4 |  | ~ account shop, quota: 4 -> none
+		host: alpha | host: "" | ~ elastic range 203.0.113.0/28, host: alpha -> none
+		announce: lo | announce: none | ~ elastic range 203.0.113.0/28, announce: lo -> none
+		on_cut: keep | on_cut: withdraw | ~ elastic range 203.0.113.0/28, on_cut: keep -> withdraw
+		egress_only: true | egress_only: false | ELASTIC egress_only: true -> false
+		release_on: stop | release_on: never | ELASTIC release_on: stop -> never
+	`) {
+		written, back, change := row[0], row[1], names.Replace(row[2])
+		key, _, _ := strings.Cut(written, ":")
 		changes := func(instead string, prune bool) string {
-			if strings.Count(everySetting, c.written) != 1 {
-				t.Fatalf("%q stands %d times in the document", c.written, strings.Count(everySetting, c.written))
+			if strings.Count(everySetting, written) != 1 {
+				t.Fatalf("%q stands %d times in the document", written, strings.Count(everySetting, written))
 			}
-			document := strings.Replace(everySetting, c.written, instead, 1)
+			document := strings.Replace(everySetting, written, instead, 1)
 			if instead == "" { // remove the whole key, from a mapping in block or flow style
-				for _, with := range []string{"        " + c.written + "\n", "    " + c.written + "\n", ", " + c.written,
-					c.written + ", "} {
+				for _, with := range []string{"        " + written + "\n", "    " + written + "\n", ", " + written,
+					written + ", "} {
 					document = strings.Replace(everySetting, with, "", 1)
 					if document != everySetting {
 						break
@@ -118,19 +122,19 @@ func TestDefaults(t *testing.T) {
 			}
 			return strings.Join(lines, "\n")
 		}
-		t.Run(fmt.Sprintf("%s %s", strings.Fields(c.change)[1], c.written), func(t *testing.T) {
-			if c.back != "" {
-				if got := changes(c.back, false); got != c.change {
-					t.Errorf("%s: %q", c.back, got)
+		t.Run(fmt.Sprintf("%s %s", strings.Fields(change)[1], written), func(t *testing.T) {
+			if back != "" {
+				if got := changes(back, false); got != change {
+					t.Errorf("%s: %q", back, got)
 				}
 			}
-			if got := changes(key+": ", false); got != c.change {
+			if got := changes(key+": ", false); got != change {
 				t.Errorf("no value: %q", got)
 			}
 			if got := changes("", false); got != "" {
 				t.Errorf("left out: %q", got)
 			}
-			if got := changes("", true); got != c.change {
+			if got := changes("", true); got != change {
 				t.Errorf("left out, with --prune: %q", got)
 			}
 		})
