@@ -1,14 +1,10 @@
 package single
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -29,24 +25,9 @@ func (f *Filter) asDeclared(resp *http.Response) error {
 	if !pending {
 		return nil
 	}
-	v := object{}
-	body, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if err == nil {
-		err = json.Unmarshal(body, &v)
-	}
-	if err == nil {
-		err = errors.Join(v.put("Driver", says.Driver), v.put("Options", says.Options))
-	}
-	if err == nil {
-		body, err = json.Marshal(v)
-	}
-	if err != nil {
-		return fmt.Errorf("the engine's word of the volume %s cannot be read: %w", words[1], err)
-	}
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	return nil
+	return rewrite(resp, "word of the volume "+words[1], func(v *object) error {
+		return errors.Join(v.put("Driver", says.Driver), v.put("Options", says.Options))
+	})
 }
 
 // MakeVolumes makes Compose create a service's missing volumes, with Compose's own labels. It creates nothing else

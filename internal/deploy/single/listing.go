@@ -20,19 +20,29 @@ func (f *Filter) answer(resp *http.Response) error {
 	if resp.Request.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !is(words, "containers", "json") {
 		return nil
 	}
-	var all []json.RawMessage
+	return rewrite(resp, "list of containers", func(all *[]json.RawMessage) error {
+		seen := map[int]bool{}
+		*all = slices.DeleteFunc(*all, func(raw json.RawMessage) bool { return f.hides(raw, seen) })
+		return nil
+	})
+}
+
+// rewrite changes the engine's answer.
+func rewrite[T any](resp *http.Response, what string, change func(*T) error) error {
+	var v T
 	body, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err == nil {
-		err = json.Unmarshal(body, &all)
+		err = json.Unmarshal(body, &v)
+	}
+	if err == nil {
+		err = change(&v)
+	}
+	if err == nil {
+		body, err = json.Marshal(v)
 	}
 	if err != nil {
-		return fmt.Errorf("the engine's list of containers cannot be read: %w", err)
-	}
-	seen := map[int]bool{}
-	left := slices.DeleteFunc(all, func(raw json.RawMessage) bool { return f.hides(raw, seen) })
-	if body, err = json.Marshal(left); err != nil {
-		return err
+		return fmt.Errorf("the engine's %s cannot be read: %w", what, err)
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
