@@ -3,17 +3,22 @@ package scene
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"berth/internal/ipam/ipamtest"
 )
 
 // entry is a file of an archive.
 type entry struct {
 	tar.Header
-	content string
+	Content string
 }
 
 // packed returns an archive as an engine makes it.
@@ -22,11 +27,11 @@ func packed(t *testing.T, all []entry) *bytes.Reader {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range all {
-		e.Size, e.Format = int64(len(e.content)), tar.FormatPAX
+		e.Size, e.Format = int64(len(e.Content)), tar.FormatPAX
 		if err := w.WriteHeader(&e.Header); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(w, e.content); err != nil {
+		if _, err := io.WriteString(w, e.Content); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,10 +54,23 @@ func files() []entry {
 		hard, soft, file("volume/d", tar.TypeReg, "d")}
 }
 
-// empty removes the content of the last entry.
-func empty(all []entry) []entry {
-	all[len(all)-1].content = ""
-	return all
+// changed returns that archive after changes, separated by "; ": N keeps the first N entries, and N JSON sets fields of
+// the entry N. MOST and HALF are the content of the first file but its last byte, and a part of it.
+func changed(t *testing.T, changes string) *bytes.Reader {
+	t.Helper()
+	all := files()
+	parts := strings.NewReplacer("MOST", all[1].Content[:199_999], "HALF", all[1].Content[:70_000])
+	for change := range strings.SplitSeq(changes, "; ") {
+		at, fields, sets := strings.Cut(change, " ")
+		n, err := strconv.Atoi(at)
+		if sets && err == nil {
+			err = json.Unmarshal([]byte(parts.Replace(fields)), &all[n])
+		} else {
+			all = all[:n]
+		}
+		ipamtest.Must(t, err)
+	}
+	return packed(t, all)
 }
 
 // TestSameContent: all that an archive says of a file is compared, and the first difference is reported (BD-8).
@@ -60,27 +78,22 @@ func TestSameContent(t *testing.T) {
 	if err := sameContent(packed(t, files()), packed(t, files())); err != nil {
 		t.Errorf("what is the same: %v", err)
 	}
-	for what, change := range map[string]func(all []entry) []entry{
-		"volume/d is in only one of them":               func(all []entry) []entry { return all[:4] },
-		"volume/d and volume/e are in only one of them": func(all []entry) []entry { all[4].Name = "volume/e"; return all },
-		"volume/d is of another kind":                   func(all []entry) []entry { all[4].Typeflag = tar.TypeChar; return empty(all) },
-		"volume/b leads to volume/a and to volume":      func(all []entry) []entry { all[2].Linkname = "volume"; return all },
-		"volume/c leads to a and to d":                  func(all []entry) []entry { all[3].Linkname = "d"; return all },
-		"volume/d has 1 bytes and 2":                    func(all []entry) []entry { all[4].content = "dd"; return all },
-		"volume/a has other content": func(all []entry) []entry {
-			all[1].content = all[1].content[:199_999] + "x"
-			return all
-		},
-		"volume/ has the mode 644 and 4755": func(all []entry) []entry { all[0].Mode = 0o4755; return all },
-		"volume/d is of 7:8 and of 7:9":     func(all []entry) []entry { all[4].Gid = 9; return all },
-		"volume/a is of 2001":               func(all []entry) []entry { all[1].ModTime = time.Unix(5, 0); return all },
-		"volume/d has other attributes": func(all []entry) []entry {
-			all[4].PAXRecords["SCHILY.xattr.security.capability"] = "\x01"
-			return all
-		},
-	} {
+	for row := range ipamtest.Rows(2, `
+		volume/d is in only one of them | 4
+		volume/d and volume/e are in only one of them | 4 {"Name": "volume/e"}
+		volume/d is of another kind | 4 {"Typeflag": 51, "Content": ""}
+		volume/b leads to volume/a and to volume | 2 {"Linkname": "volume"}
+		volume/c leads to a and to d | 3 {"Linkname": "d"}
+		volume/d has 1 bytes and 2 | 4 {"Content": "dd"}
+		volume/a has other content | 1 {"Content": "MOSTx"}
+		volume/ has the mode 644 and 4755 | 0 {"Mode": 2541}
+		volume/d is of 7:8 and of 7:9 | 4 {"Gid": 9}
+		volume/a is of 2001 | 1 {"ModTime": "1970-01-01T00:00:05Z"}
+		volume/d has other attributes | 4 {"PAXRecords": {"SCHILY.xattr.security.capability": "\u0001"}}
+	`) {
+		what := row[0]
 		for i := range 2 {
-			a, b := packed(t, files()), packed(t, change(files()))
+			a, b := packed(t, files()), changed(t, row[1])
 			if i == 1 {
 				a, b = b, a
 			}
@@ -105,30 +118,24 @@ func TestSameContent(t *testing.T) {
 // TestHoldsContent: the source holds all that an interrupted copy has written, but nothing that was added later
 // (BD-8).
 func TestHoldsContent(t *testing.T) {
-	for what, c := range map[string]struct {
-		part  func(all []entry) []entry
-		holds bool
-	}{
-		"all of it":     {func(all []entry) []entry { return all }, true},
-		"nothing":       {func([]entry) []entry { return nil }, true},
-		"the directory": {func(all []entry) []entry { all[0].Mode = 0o700; return all[:1] }, true},
-		"a part of the last file": {func(all []entry) []entry {
-			all[1].content, all[1].Uid, all[1].ModTime = all[1].content[:70_000], 0, time.Now()
-			return all[:2]
-		}, true},
-		"all of the last file, and not whose it is": {func(all []entry) []entry { all[4].Uid = 0; return all }, true},
-		"parts of two":          {func(all []entry) []entry { all[1].content, all[4].content = "0", ""; return all }, false},
-		"a file of its own":     {func(all []entry) []entry { all[4].Name = "volume/e"; return all }, false},
-		"another word":          {func(all []entry) []entry { all[4].content = "e"; return all }, false},
-		"a word more":           {func(all []entry) []entry { all[4].content = "de"; return all }, false},
-		"another link":          {func(all []entry) []entry { all[3].Linkname = "d"; return all }, false},
-		"a file for a link":     {func(all []entry) []entry { all[3].Typeflag = tar.TypeReg; return all }, false},
-		"another one's in full": {func(all []entry) []entry { all[1].Uid, all[4].Uid = 0, 0; return all }, false},
-	} {
-		err := holdsContent(packed(t, files()), packed(t, c.part(files())))
+	for row := range ipamtest.Rows(3, `
+		all of it | 5 | true
+		nothing | 0 | true
+		the directory | 0 {"Mode": 448}; 1 | true
+		a part of the last file | 1 {"Content": "HALF", "Uid": 0, "ModTime": "2020-01-01T00:00:00Z"}; 2 | true
+		all of the last file, and not whose it is | 4 {"Uid": 0} | true
+		parts of two | 1 {"Content": "0"}; 4 {"Content": ""} | false
+		a file of its own | 4 {"Name": "volume/e"} | false
+		another word | 4 {"Content": "e"} | false
+		a word more | 4 {"Content": "de"} | false
+		another link | 3 {"Linkname": "d"} | false
+		a file for a link | 3 {"Typeflag": 48} | false
+		another one's in full | 1 {"Uid": 0}; 4 {"Uid": 0} | false
+	`) {
+		err := holdsContent(packed(t, files()), changed(t, row[1]))
 		differs := (*differs)(nil)
-		if err != nil && !errors.As(err, &differs) || (err == nil) != c.holds {
-			t.Errorf("%s: %v", what, err)
+		if err != nil && !errors.As(err, &differs) || fmt.Sprint(err == nil) != row[2] {
+			t.Errorf("%s: %v", row[0], err)
 		}
 	}
 }
