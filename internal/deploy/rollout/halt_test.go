@@ -44,7 +44,7 @@ func TestRunTask(t *testing.T) {
 	s.small.takes()
 	s.task = Task{Do: Stop}
 	s.must(s.deploys())
-	s.wants("stop", "drain web/1", "stop web/1", "drain web/2", "stop web/2", "stop side/1", "stop db/1")
+	s.wants("stop", "drain web/1, stop web/1, drain web/2, stop web/2, stop side/1, stop db/1")
 	if s.plan().Changes() {
 		t.Error("what is stopped is to be stopped")
 	}
@@ -53,17 +53,18 @@ func TestRunTask(t *testing.T) {
 	s.wants("start one", "start web/2")
 	s.task = Task{Do: Start}
 	s.must(s.deploys())
-	s.wants("start", "start db/1", "start side/1", "start web/1")
+	s.wants("start", "start db/1, start side/1, start web/1")
 	s.task = Task{Recreate, "db", 0}
 	s.must(s.deploys())
-	s.wants("recreate what another one uses", "stop side/1", "stop db/1", "remove db/1", "make db/1", "start db/1",
-		"remove side/1", "make side/1", "start side/1")
+	s.wants("recreate what another one uses",
+		"stop side/1, stop db/1, remove db/1, make db/1, start db/1, remove side/1, make side/1, "+
+			"start side/1")
 	s.task = Task{Recreate, "web", 2}
 	s.must(s.deploys())
-	s.wants("recreate one", "drain web/2", "stop web/2", "remove web/2", "make web/2", "start web/2")
+	s.wants("recreate one", "drain web/2, stop web/2, remove web/2, make web/2, start web/2")
 	s.task = Task{Recreate, "work", 0}
 	s.must(s.deploys())
-	s.wants("recreate a worker", "make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1")
+	s.wants("recreate a worker", "make work/1, start work/1, stop work/1, remove work/1, release shop/work/1")
 	s.small.fails["drain"] = 1
 	s.task = Task{Do: Stop}
 	if err := s.deploys(); err == nil || !strings.Contains(err.Error(), "it was not drained, and continues") {
@@ -127,11 +128,10 @@ func TestRunNetwork(t *testing.T) {
 	if all := s.small.asked; all[0] == "stop web/2" { // both stop at once
 		all[0], all[1] = all[1], all[0]
 	}
-	s.wants("renumbered", "stop web/1", "stop web/2", "stop side/1", "stop db/1", "leave db/1", "leave web/1",
-		"leave web/2", "no network 10.0.0.0/24", "remove db/1", "network 10.0.9.0/24", "make db/1", "start db/1",
-		"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1", "remove side/1",
-		"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
-		"make web/2", "start web/2")
+	s.wants("renumbered", "stop web/1, stop web/2, stop side/1, stop db/1, leave db/1, leave web/1, leave web/2, "+
+		"no network 10.0.0.0/24, remove db/1, network 10.0.9.0/24, make db/1, start db/1, make work/1, "+
+		"start work/1, stop work/1, remove work/1, release shop/work/1, remove side/1, make side/1, "+
+		"start side/1, remove web/1, make web/1, start web/1, remove web/2, make web/2, start web/2")
 	killed(t, renumbered, func(s *shop, n int) {
 		s.repeats()
 		if got := s.small.has(); got != allRun || s.plan().Changes() || s.small.net != "10.0.9.0/24" {

@@ -53,7 +53,7 @@ func TestRunUnnamed(t *testing.T) {
 	s.hashes["db"] = "d2"
 	s.small.takes()
 	s.must(s.deploys())
-	s.wants("exchanged", "stop db/1", "rename db/1", "make db/1", "remove db/1+", "start db/1")
+	s.wants("exchanged", "stop db/1, rename db/1, make db/1, remove db/1+, start db/1")
 	if now := s.small.kept(); !maps.Equal(before, now) || len(now) != 1 || s.plan().Changes() {
 		t.Errorf("there are %v, and were %v", now, before)
 	}
