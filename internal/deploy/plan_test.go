@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,7 +169,7 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 	network := planned()[0].ID.String()
 	want := []ipam.Edit{
 		&ipam.AddReservation{Network: network, Owner: "shop/b/1",
-			Wishes: []ipam.Wish{{Address: planned()[0].Subnets[0].CIDR.Addr().Next().Next().Next().Next().Next().Next().Next().Next().Next().Next()}}, Replace: true, Only: []string{network}},
+			Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.10")}}, Replace: true, Only: []string{network}},
 		&ipam.AddReservation{Network: network, Owner: "shop/a/1",
 			Wishes: []ipam.Wish{{Subnet: "10.8.0.0/24", Pool: "web"}}, Replace: true, Only: []string{network}},
 	}
