@@ -161,37 +161,43 @@ func TestSideBySide(t *testing.T) {
 
 // A container moves soon after its start, at most three times, and not during its deploy.
 func TestWhen(t *testing.T) {
-	for name, row := range map[string]struct {
-		set  func(e *engine, a *docker.Astray)
-		want int // number of moves
-	}{
-		"it has just started":            {func(*engine, *docker.Astray) {}, 1},
-		"half a minute ago":              {func(e *engine, a *docker.Astray) { e.now = started.Add(docker.StartFor) }, 1},
-		"longer ago":                     {func(e *engine, a *docker.Astray) { e.now = started.Add(docker.StartFor + 1) }, 0},
-		"at a time that is not known":    {func(e *engine, a *docker.Astray) { a.Started = time.Time{} }, 0},
-		"at a time that is to come":      {func(e *engine, a *docker.Astray) { e.now = started.Add(-1) }, 0},
-		"while its project is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "shop" }, 0},
-		"while another one is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "mail" }, 1},
-		"by its user's choice, of since": {func(e *engine, a *docker.Astray) { e.asks("a", 1) }, 0},
-		"and has another one by now":     {func(e *engine, a *docker.Astray) { e.runs("a", 7, 0) }, 0},
-		"and is gone by now":             {func(e *engine, a *docker.Astray) { e.destroy("a") }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
+	// the time since its start (StartFor is 30s), its project, what happened meanwhile, and the number of calls
+	for row := range ipamtest.Rows(5, `
+		it has just started | 1s | | | 2
+		half a minute ago | 30s | | | 2
+		longer ago | 30s1ns | | | 0
+		at a time that is not known | | | | 0
+		at a time that is to come | -1ns | | | 0
+		while its project is deployed | 1s | shop | | 0
+		while another one is deployed | 1s | mail | | 2
+		by its user's choice, of since | 1s | | asks | 0
+		and has another one by now | 1s | | moved | 0
+		and is gone by now | 1s | | gone | 0
+	`) {
+		t.Run(row[0], func(t *testing.T) {
 			e := newEngine(t)
 			e.deploys = []ipam.DeployLock{{Project: "shop"}}
 			a := e.runs("a", 1, 2)
-			row.set(e, &a)
+			if age, err := time.ParseDuration(row[1]); err != nil {
+				a.Started = time.Time{}
+			} else {
+				e.now = started.Add(age)
+			}
+			a.Project = row[2]
+			switch row[3] {
+			case "asks":
+				e.named("a").On["IPAMConfig"] = object{"IPv4Address": addrOf(1).String()}
+			case "moved":
+				e.runs("a", 7, 0)
+			case "gone":
+				e.destroy("a")
+			}
 			e.keeper(All).putBack(t.Context(), []docker.Astray{a})
-			if len(e.Place.Moves) != 2*row.want {
+			if fmt.Sprint(len(e.Place.Moves)) != row[4] {
 				t.Errorf("the engine was told %q", e.Place.Moves)
 			}
 		})
 	}
-}
-
-// asks configures a container to ask for an address.
-func (e *engine) asks(name string, n int) {
-	e.named(name).On["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
 }
 
 func TestTries(t *testing.T) {
