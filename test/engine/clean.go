@@ -35,8 +35,8 @@ func cleanUp(e Engine) (left []string, err error) {
 	return left, errors.Join(errs...)
 }
 
-// removeContainers removes the containers whose names begin with a regular expression. While Compose replaces a
-// container, it puts an id before its name. If it is interrupted, that name stays.
+// removeContainers removes the containers whose names begin with a regular expression, and their volumes without a
+// name. While Compose replaces a container, it puts an id before its name. If it is interrupted, that name stays.
 func removeContainers(e Engine, begin string) error {
 	out, err := e.Docker("ps", "-aq", "--filter", "name=^/([0-9a-f]+_)?"+begin)
 	if err != nil {
@@ -45,9 +45,17 @@ func removeContainers(e Engine, begin string) error {
 	if out == "" {
 		return nil
 	}
+	// A container that has its volumes from the one before it does not take them along.
+	volumes, _ := e.Docker(append([]string{"inspect", "--format",
+		`{{range .Mounts}}{{if eq .Type "volume"}}{{println .Name}}{{end}}{{end}}`}, strings.Fields(out)...)...)
 	// one after the other: engines of the 20.10 line miscount containers that end at once
 	for id := range strings.FieldsSeq(out) {
 		err = errors.Join(err, removeContainer(e, id))
+	}
+	for volume := range strings.FieldsSeq(volumes) {
+		if len(volume) == 64 { // as long as an id: it has no name
+			_, _ = e.api(http.MethodDelete, "/volumes/"+volume, nil) // most are gone with their container
+		}
 	}
 	return err
 }
