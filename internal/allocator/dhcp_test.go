@@ -81,7 +81,7 @@ func (l *onLAN) lease(addr netip.Addr) (ipam.LeaseInfo, ipam.DHCPInfo) {
 //
 //	pool CIDR|- [dhcp=] [id=] [range=] [six]   attaches A
 //	reserve OWNER
-//	lease ADDR     STATE NAME LANSTATE, CLIENT MAC HOSTNAME of SERVER, renews D, ends D[, because the DHCP server 10.0.0.2 gave it to db, too]
+//	lease ADDR     STATE NAME LANSTATE, CLIENT MAC HOSTNAME of SERVER, renews D, ends D[, because WHY]
 //	server ADDR    who has it, by the server
 //	asked          SUBNET true|false of each question to the server; true: IPv6
 //	fail [HOW], forget, first ADDR, give ADDR CLIENT   change the server

@@ -46,8 +46,9 @@ func TestUpdate(t *testing.T) {
 		out of a variable | | x-berth: {update: {canaries: '${N:-3}', max_in_flight: '${M:-50%}'}} | {3 4 {1s 1m0s} {1s 1m0s} false}
 	`) {
 		t.Run(row[0], func(t *testing.T) {
-			got := serviceOf(t, fmt.Sprintf("%s\nservices: {web: {image: x, scale: 8, networks: [front], %s}}%s", row[1],
-				row[2], onFront), "web")
+			text := fmt.Sprintf("%s\nservices: {web: {image: x, scale: 8, networks: [front], %s}}%s", row[1], row[2],
+				onFront)
+			got := serviceOf(t, text, "web")
 			if text := fmt.Sprint(got.Update); text != row[3] {
 				t.Errorf("it is %s, want %s", text, row[3])
 			}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"berth/internal/ipam/ipamtest"
 )
 
 const host = "127.0.0.1:7891"
@@ -21,7 +23,7 @@ func behind(t *testing.T) *gate {
 }
 
 func TestGate(t *testing.T) {
-	for line := range strings.SplitSeq(strings.TrimSpace(`
+	for row := range ipamtest.Rows(3, `
 		no secret | GET / HOST | 403
 		a wrong one | GET /?secret=KNOCKS HOST | 403
 		an empty one | GET /?secret= HOST | 403
@@ -43,10 +45,10 @@ func TestGate(t *testing.T) {
 		a form of another site | POST / HOST Cookie:COOKIE Sec-Fetch-Site:cross-site | 403
 		a form of another site, of an older browser | POST / HOST Cookie:COOKIE Origin:https://example.org | 403
 		a form of a frame that hides where it is from | POST / HOST Cookie:COOKIE Origin:null | 403
-	`), "\n") {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		t.Run(cells[0], func(t *testing.T) {
-			words := strings.Fields(strings.NewReplacer("HOST", host, "COOKIE", "berth-page-7891=KNOCK").Replace(cells[1]))
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			request := strings.NewReplacer("HOST", host, "COOKIE", "berth-page-7891=KNOCK").Replace(row[1])
+			words := strings.Fields(request)
 			r := httptest.NewRequestWithContext(t.Context(), words[0], words[1], nil)
 			r.Host = strings.TrimPrefix(words[2], "-")
 			for _, header := range words[3:] {
@@ -55,10 +57,10 @@ func TestGate(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			behind(t).ServeHTTP(w, r)
-			if strconv.Itoa(w.Code) != cells[2] {
-				t.Errorf("answered %d, not %s: %s", w.Code, cells[2], w.Body)
+			if strconv.Itoa(w.Code) != row[2] {
+				t.Errorf("answered %d, not %s: %s", w.Code, row[2], w.Body)
 			}
-			if through := strings.HasPrefix(w.Body.String(), "seen "); through != (cells[2] == "200") {
+			if through := strings.HasPrefix(w.Body.String(), "seen "); through != (row[2] == "200") {
 				t.Errorf("let through: %t; %s", through, w.Body)
 			}
 			if w.Code != 200 && w.Header().Get("Set-Cookie") != "" {

@@ -214,11 +214,12 @@ func TestRun(t *testing.T) {
 	s.wants("the database has changed",
 		workRuns+", stop side/1, stop db/1, remove db/1, make db/1, start db/1, remove side/1, make side/1, "+
 			"start side/1")
-	s.tells("the database has changed", "make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted; "+
-		"stop shop/side/1 shop-side-1; stop shop/db/1 shop-db-1; snapshot shop/db/1; "+
-		"remove shop/db/1 shop-db-1 canary; make shop/db/1 canary; watch shop/db/1 canary; "+
-		"done shop/db/1 canary; remove shop/side/1 shop-side-1 canary; make shop/side/1 canary; "+
-		"watch shop/side/1 canary; done shop/side/1 canary")
+	s.tells("the database has changed",
+		"make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted; "+
+			"stop shop/side/1 shop-side-1; stop shop/db/1 shop-db-1; snapshot shop/db/1; "+
+			"remove shop/db/1 shop-db-1 canary; make shop/db/1 canary; watch shop/db/1 canary; "+
+			"done shop/db/1 canary; remove shop/side/1 shop-side-1 canary; make shop/side/1 canary; "+
+			"watch shop/side/1 canary; done shop/side/1 canary")
 	text, err := os.ReadFile(said)
 	if want := "shop db shop/db/1 shop-db-1 /vol/data\n"; err != nil || string(text) != want {
 		t.Errorf("a snapshot is told %q, %v; want %q", text, err, want)

@@ -60,7 +60,8 @@ func (e *Engine) connect(network, id string, on bool, settings Object) bool {
 		return false
 	}
 	c, ep := &e.view.Containers[i], ipam.EngineEndpoint{Network: e.view.Networks[n].ID, ID: "end-" + id}
-	c.Endpoints = slices.DeleteFunc(c.Endpoints, func(old ipam.EngineEndpoint) bool { return old.Network == ep.Network })
+	c.Endpoints = slices.DeleteFunc(c.Endpoints,
+		func(old ipam.EngineEndpoint) bool { return old.Network == ep.Network })
 	if asks, _ := settings["IPAMConfig"].(Object); asks != nil {
 		ep.Wanted = []netip.Addr{netip.MustParseAddr(asks["IPv4Address"].(string))}
 	}

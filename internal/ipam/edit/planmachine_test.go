@@ -20,8 +20,8 @@ import (
 )
 
 // planMachine drives the service and the model of one network: subnets that grow, shrink and go, pools and
-// exclusions that split, reservations of one address, and addresses taken by hand and by Docker networks. The store runs functions
-// again, and is reopened now and then.
+// exclusions that split, reservations of one address, and addresses taken by hand and by Docker networks. The store
+// runs functions again, and is reopened now and then.
 type planMachine struct {
 	path  string
 	clock *ipamtest.Clock

@@ -140,7 +140,8 @@ func TestCopyElasticRefused(t *testing.T) {
 				}
 			}
 			before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
-			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{Spaces: strings.Fields(tc.spaces)})
+			spaces := strings.Fields(tc.spaces)
+			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{Spaces: spaces})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v does not say %q", err, tc.want)
 			}

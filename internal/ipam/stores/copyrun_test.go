@@ -221,7 +221,8 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 			return
 		}
 		tried = true
-		if _, err := stores.CopySpaces(ctx, own.Ledger, from.Ledger, ipam.CopyOptions{}); !errors.Is(err, ipam.ErrInUse) ||
+		_, err := stores.CopySpaces(ctx, own.Ledger, from.Ledger, ipam.CopyOptions{})
+		if !errors.Is(err, ipam.ErrInUse) ||
 			!strings.Contains(err.Error(), "network large is being imported") {
 			t.Errorf("beside an import: %v", err)
 		}
