@@ -5,10 +5,10 @@
 #     -v /run/berth:/run/berth -v /var/lib/berth:/var/lib/berth berth
 #   docker network create --ipam-driver berth NAME
 #
-# The network must be the host's: Berth looks at its routes before it chooses a subnet. By docker.sock it reads what runs,
-# and from it knows whose address is whose; who gives it no such right leaves that out (BERTH_DOCKER_HOST=none). An engine that starts needs the
-# plugin before it can start a container, this one included: it waits 15 seconds for each network of ours then. The
-# systemd units (`make install`) and the managed plugin (`make plugin`) do not have that wait.
+# The container needs the host's network, because Berth reads the host's routes before it chooses a subnet. Berth reads
+# docker.sock to learn which container has which address. To forbid that, set BERTH_DOCKER_HOST=none and leave out the
+# socket. At boot, Docker waits 15 seconds for each Berth network, because it cannot start this container before it has
+# looked for the plugin. With the systemd units (`make install`) or the managed plugin (`make plugin`) it does not wait.
 FROM scratch
 COPY bin/berth /berth
 ENTRYPOINT ["/berth", "serve"]

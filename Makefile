@@ -15,7 +15,7 @@ GOTEST        ?= go test
 SHORT         ?= -short
 UNIT          ?= $$(go list ./... | grep -v /test/cluster)
 # packages with communicating goroutines; the others have none of their own, or are tested as processes
-RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator background cli/deploy cli/seen deploy/rollout \
+RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator background cli/deploy cli/seen deploy/rollout drain \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
 	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
 # the rest of UNIT: .ci/run runs each test once, with or without the race detector
@@ -23,12 +23,17 @@ PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go lis
 # the tests that use internal/golden/1.0
 GOLDEN        := ./cmd/berth $(addprefix ./internal/,admin admin/trend cli deploy ipam ipam/cluster ipam/service ipam/stores metrics)
 ENGINE_FLAGS  ?=
-ENGINES       ?= 28.5.2 26.1.5
-MOBY          ?=
+# a Docker Engine of scripts/engines.txt, or `newest`; empty: the machine's
+ENGINE        ?=
+ENGINES       := $(shell scripts/dockerd)
+VERSIONED     := $(if $(filter newest,$(ENGINE)),$(lastword $(ENGINES)),$(ENGINE))
+ON_ENGINE     := $(CURDIR)/scripts/as-root$(if $(VERSIONED), $(CURDIR)/scripts/with-engine $(VERSIONED))
+# what the engine's version leaves out of the tests
+SKIPPED       := $(CURDIR)/build/skipped-$(or $(VERSIONED),machine).txt
 # the number of parallel tests on an engine: they wait half of their time
 ENGINE_PARALLEL ?= 6
 # tests of a file's bytes, or of moments that only one host counts: they mean nothing with etcd
-ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|Golden.*|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
+ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|Golden.*|ImportedIsUsed|LatestInDoubt|PutBack|Release(Waits|PoolWaits|Repeated)|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests with files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster have none
 ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
@@ -51,7 +56,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs golden page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
+.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine promises engine-whole engines engines-table elastic-firewalls engine-clean edge docs golden page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages arm64 release release-check upgrades image edge-image install uninstall \
 	demo demo-clean clean
 
@@ -93,20 +98,40 @@ ipam-etcd-sample: ## some of them: about a minute
 	@scripts/needs go etcd
 	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
-# The engine tests make plugin sockets, network namespaces and their own engine, so they run as root.
-engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
-	@scripts/needs go test compose page engine
-	$(GOTEST) -tags engine $(SHORT) -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
+# The engine tests make plugin sockets, network namespaces and their own engines, so they run as root.
+define on_engine
+	@scripts/needs go test compose page $(if $(VERSIONED),dockerd,engine)
+	@$(if $(VERSIONED),scripts/dockerd $(VERSIONED))
+	@rm -f $(SKIPPED)
+	$(GOTEST) -tags engine -count 1 -exec "$(ON_ENGINE)" ./test/engine/... -skipped=$(SKIPPED) $(1); status=$$?; \
+	  cat $(SKIPPED); exit $$status
+endef
 
-engine-whole: build dist ## the same with all rounds and variants: an hour
-	go test -tags engine -count 1 -timeout 0 -parallel 4 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v -args \
-		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-kills 1000
+engine: build ## the tests on the machine's Docker Engine, or on another (ENGINE=29.8.0); some of them: ENGINE_FLAGS="-run 'Swarm|Pin' -v"
+	$(call on_engine,$(SHORT) -timeout 60m -parallel $(ENGINE_PARALLEL) $(ENGINE_FLAGS))
 
-# For engines that send no names, other than the machine's.
-engines: build ## the tests of simultaneous container starts, on engines built from source (ENGINES, MOBY: a clone)
-	for version in $(ENGINES); do scripts/dockerd $$version $(MOBY) && \
-		go test -tags engine -count 1 -timeout 0 -parallel 2 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v \
-			-run 'TestCrowd|TestPutBack' -args -dockerd "$(CURDIR)/build/dockerd/$$version/dockerd" || exit 1; done
+promises: build ## those that show the promises of docs/dev/promises.md, on the machine's Docker Engine or on another (ENGINE)
+	$(call on_engine,$(SHORT) -timeout 60m -parallel $(ENGINE_PARALLEL) -run "$$(scripts/promises)")
+
+engine-whole: build dist ## the same with all rounds and variants: an hour (ENGINE)
+	$(call on_engine,-timeout 0 -parallel 4 -v -args \
+		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-kills 1000)
+
+engines: ## `make engine` on the machine's Docker Engine, and on each of scripts/engines.txt
+	for engine in "" $(ENGINES); do $(MAKE) --no-print-directory engine ENGINE=$$engine || exit 1; done
+
+engines-table: ## the table of docs/engines.md, counted on the machine's Docker Engine and on each of scripts/engines.txt
+	@mkdir -p build
+	rm -f build/daily.tsv
+	for engine in "" $(ENGINES); do $(MAKE) --no-print-directory engine ENGINE=$$engine \
+	  ENGINE_FLAGS="-run TestDaily -kept.rounds 10 -daily $(CURDIR)/build/daily.tsv" || exit 1; done
+	scripts/engines-table build/daily.tsv
+
+elastic-firewalls: ## elastic addresses on the newest Docker Engine, with each of its firewalls, with and without its proxy
+	for options in "--firewall-backend=iptables" "--firewall-backend=iptables --userland-proxy=false" \
+	  "--firewall-backend=nftables" "--firewall-backend=nftables --userland-proxy=false"; do \
+	  $(MAKE) --no-print-directory engine ENGINE=newest \
+	    ENGINE_FLAGS="-run 'TestElastic' -elastic-stops 50 -dockerd='$$options'" || exit 1; done
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
@@ -133,10 +158,12 @@ page-shots: build ## make the pictures of docs/page.md
 	@scripts/needs page
 	go test -tags page -count 1 -timeout 20m ./test/page -run Shots -shots "$(CURDIR)/docs"
 
-machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25'); installs what it needs
-	@scripts/needs go compose machine edge
+machine: ## the tests on a whole Debian with systemd and Docker (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25', ENGINE=29.8.0); installs what it needs
+	@scripts/needs go compose machine edge $(if $(VERSIONED),dockerd)
+	@$(if $(VERSIONED),scripts/dockerd $(VERSIONED))
 	@$(SUDO) scripts/machine-tree $(MACHINE_TREE)
-	$(GOTEST) -tags machine $(SHORT) -count 1 -timeout 60m -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) $(MACHINE_FLAGS)
+	$(GOTEST) -tags machine $(SHORT) -count 1 -timeout 60m -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) \
+	  $(if $(VERSIONED),-engine "$(CURDIR)/build/dockerd/$(VERSIONED)") $(MACHINE_FLAGS)
 
 machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
@@ -159,7 +186,9 @@ nightly: ## everything that takes too long for each change: every round of every
 	@scripts/needs go test compose page engine
 	$(MAKE) --no-print-directory busy-host SHORT=
 	$(MAKE) --no-print-directory race RACE='$$(UNIT)' SHORT=
-	$(MAKE) --no-print-directory histories ipam-etcd fuzz soak engine-whole engines
+	$(MAKE) --no-print-directory histories ipam-etcd fuzz soak engine-whole
+	for engine in $(ENGINES); do $(MAKE) --no-print-directory engine ENGINE=$$engine SHORT= ENGINE_FLAGS='-timeout 0' || exit 1; done
+	$(MAKE) --no-print-directory elastic-firewalls
 	$(MAKE) --no-print-directory edge SHORT= EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100 -recreated 100 -kept 10m -kept.lasts 120'
 	$(MAKE) --no-print-directory page SHORT=
 	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"berth/internal/drain"
 	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -66,6 +67,9 @@ type Config struct {
 	// deriving it from the address, and ipvlan refuses such a driver.
 	AskMAC bool
 
+	// Named is called once, with the first request that has a container's name; default: nobody is told.
+	Named func()
+
 	// Observe receives the duration and the error of each call; default: none.
 	Observe func(call string, took time.Duration, err error)
 
@@ -84,18 +88,20 @@ type Driver struct {
 	bridges func() ([]ipam.EngineNetwork, bool)
 	askMAC  bool
 	named   atomic.Bool // the engine has sent a name, so it sends the names of all endpoints
+	tell    func()      // of that
 	ready   func() error
 	observe func(string, time.Duration, error)
 
 	headerTimeout, bodyTimeout time.Duration // the time that a client has to send these
+	quiet                      time.Duration // the time that it has for a request after the stop
 }
 
 // New returns a Driver over a Service.
 func New(cfg Config) *Driver {
 	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, routes: cfg.Routes,
 		servers: cfg.NameServers, host: cfg.Host, bridges: cfg.Bridges,
-		askMAC: cfg.AskMAC, ready: cfg.Ready, observe: cfg.Observe,
-		headerTimeout: headerTimeout, bodyTimeout: bodyTimeout}
+		askMAC: cfg.AskMAC, tell: cfg.Named, ready: cfg.Ready, observe: cfg.Observe,
+		headerTimeout: headerTimeout, bodyTimeout: bodyTimeout, quiet: drain.Quiet}
 	if d.routes == nil {
 		d.routes = hostRoutes
 	}
@@ -202,8 +208,8 @@ func (d *Driver) requestAddress(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	if req.Name != "" {
-		d.named.Store(true)
+	if req.Name != "" && !d.named.Swap(true) && d.tell != nil {
+		d.tell()
 	}
 	req.Telling = d.askMAC || d.named.Load()
 	given, err := d.service.RequestAddress(ctx, req)

@@ -177,10 +177,10 @@ func parseQuarantine(value string, req *ipam.PoolRequest) error {
 }
 
 func parseSticky(value string, req *ipam.PoolRequest) error {
-	if value != "on" && value != "off" {
-		return fmt.Errorf("%q is neither on nor off", value)
+	sticky, err := ipam.ParseBool(value)
+	if err != nil {
+		return err
 	}
-	forget := value == "off"
-	req.Forget = &forget
+	req.Forget = new(!sticky)
 	return nil
 }

@@ -65,7 +65,7 @@ func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]strin
 // subnet.
 func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 	if msg.Pool != "" {
-		p, err := alloc.ParsePrefix(msg.Pool)
+		p, err := alloc.ParsePrefix(masked(msg.Pool))
 		if err != nil {
 			return fmt.Errorf("the subnet: %w", err)
 		}
@@ -79,13 +79,22 @@ func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 		}
 	}
 	if msg.SubPool != "" {
-		r, err := alloc.ParseRange(msg.SubPool)
+		r, err := alloc.ParseRange(masked(msg.SubPool))
 		if err != nil {
 			return fmt.Errorf("the range: %w", err)
 		}
 		req.Range = ipam.Range{IPRange: r}
 	}
 	return nil
+}
+
+// masked returns a CIDR without its host bits, as the engine's own IPAM reads it. Docker 20.10 sends both the subnet and
+// the range as the user wrote them; later engines refuse host bits themselves.
+func masked(text string) string {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked().String()
+	}
+	return text
 }
 
 // parsePoolID reads a pool id. An empty id is an error. An id that is not Berth's is errForeign.

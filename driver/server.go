@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/advice"
 	"berth/internal/connlimit"
+	"berth/internal/drain"
 	"berth/internal/ipam"
 	"berth/internal/shorten"
 
@@ -33,12 +34,15 @@ const (
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 10 * time.Second
 	answerTimeout  = 20 * time.Second // the engine of a managed plugin waits for 30 s
-	idleTimeout    = 2 * time.Minute
 )
 
 // Handler serves the plugin protocol. It uses the messages and the encoding of docker/go-plugins-helpers, but not its
 // handler. That one has no timeouts, no limit on bodies and no context. It also answers an empty body without the
 // {"Err": ...} that the engine reads.
+//
+// Each connection ends with its answer. The engine could write its next request on a kept one just when Berth closes
+// it. It would then connect again, and if that fails, repeat the request without its body. A new connection costs
+// 0.15 ms of processor time at both ends.
 func (d *Driver) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/Plugin.Activate", func(w http.ResponseWriter, _ *http.Request) {
@@ -54,36 +58,25 @@ func (d *Driver) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%q is no call of the IPAM driver protocol", r.URL.Path))
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		mux.ServeHTTP(w, r)
+	})
 }
 
-// Serve answers calls on l until ctx ends. Then it finishes running calls and returns nil.
+// Serve answers calls on l until ctx ends. Then it answers the calls that have arrived (package drain) and returns nil.
 func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           d.Handler(),
 		ReadHeaderTimeout: d.headerTimeout,
 		ReadTimeout:       d.bodyTimeout,
 		WriteTimeout:      d.bodyTimeout + answerTimeout,
-		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          d.errors,
 		ConnContext:       connlimit.Context,
 	}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.bodyTimeout+answerTimeout)
-		defer cancel()
-		err := server.Shutdown(drain)
-		if err != nil {
-			err = server.Close() // the remaining clients do not send or read
-		}
-		stopped <- err
-	})
-	err := server.Serve(connlimit.New(maxConnections, maxWaiting).Listener(l))
-	if stop() {
-		return err // it failed without being stopped
-	}
-	return <-stopped
+	return drain.Serve(ctx, server, l, drain.Config{Quiet: d.quiet, Longest: d.bodyTimeout + answerTimeout,
+		Limit: connlimit.New(maxConnections, maxWaiting).Listener})
 }
 
 // call makes an http.Handler of one of the driver's methods. It decodes the message, which must exist, and encodes the

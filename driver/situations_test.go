@@ -102,7 +102,7 @@ const plainSituations = `
 	# aux-refused: An auxiliary address that is refused.
 		!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --aux-address a=10.91.3.0 $N
 	# v6-refused: Two families, of which the second one's pool is refused: this engine gives the first one back.
-		!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::5/64 $N
+		!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::/0 $N
 	# gateway-option: A gateway as an option: it is not asked for, but released.
 		network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=10.91.3.7 $N
 		network rm $N
@@ -110,8 +110,8 @@ const plainSituations = `
 		network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=none $N
 		network rm $N
 	# host-bits: A subnet and a range with host bits.
-		!network create -d bridge --ipam-driver $D --subnet 10.91.3.9/24 $N
-		!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ip-range 10.91.3.130/25 $N
+		network create -d bridge --ipam-driver $D --subnet 10.91.3.9/24 --ip-range 10.91.3.130/25 $N
+		network rm $N
 	# two-subnets: Two subnets of one family.
 		!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --subnet 10.91.4.0/24 $N
 	# v6-gateway-refused: Two families, of which the second one's gateway is refused.

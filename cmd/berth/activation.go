@@ -57,7 +57,7 @@ func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, err
 		return nil, fmt.Errorf("the %s socket that systemd handed over is not a unix socket but %s", spec.name,
 			found[0].Addr().Network())
 	}
-	return &socket{Listener: l, path: l.Addr().String()}, nil
+	return &socket{UnixListener: l, path: l.Addr().String()}, nil
 }
 
 func closeSockets(log *logrus.Entry, all []*socket) {

@@ -88,6 +88,9 @@ func checkBase(base ipam.Base, size string) (ipam.Base, error) {
 			"prefix, from %d to %d",
 			bits, p, p.Bits(), p.Addr().BitLen())
 	}
+	if err := ipam.CheckSubnet(p); err != nil {
+		return ipam.Base{}, err
+	}
 	base.Bits = bits
 	return base, nil
 }

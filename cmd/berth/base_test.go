@@ -28,6 +28,7 @@ func TestBaseList(t *testing.T) {
 		base=fe80::1%eth0/64,size=64 | | is not a prefix
 		base=::ffff:10.0.0.0/104,size=120 | | written as IPv6
 		base=10.0.0.1/8,size=24 | | the prefix is 10.0.0.0/8
+		base=127.0.0.0/8,size=24 | | the subnet 127.0.0.0/8 begins in 127.0.0.0/8, the loopback addresses of each host
 		base=10.0.0.0/8,size=7 | | from 8 to 32
 		base=10.0.0.0/8,size=33 | | from 8 to 32
 		base=fd00::/48,size=129 | | from 48 to 128

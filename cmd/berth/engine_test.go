@@ -37,6 +37,7 @@ func newScriptEngine(env *testscript.Env) *scriptEngine {
 // engine is the command of scripts:
 //
 //	engine start [PLUGIN-ID]                                     on $WORK/engine.sock; plugin example/berth:1.0
+//	engine other                                                 another engine, on $WORK/other.sock
 //	engine stop
 //	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   adds a network; the second time, another subnet of it
 //	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N [ID]] adds a container
@@ -44,9 +45,9 @@ func newScriptEngine(env *testscript.Env) *scriptEngine {
 //	engine starts [NAME]                                         begins a start (inspect waits); no NAME: ends it
 //	engine destroy NAME                                          removes a container, and reports it
 func engine(ts *testscript.TestScript, neg bool, args []string) {
-	least := map[string]int{"start": 1, "stop": 1, "network": 4, "run": 5, "create": 3, "starts": 1, "destroy": 2}
+	least := map[string]int{"start": 1, "other": 1, "stop": 1, "network": 4, "run": 5, "create": 3, "starts": 1, "destroy": 2}
 	if neg || len(args) == 0 || least[args[0]] == 0 || len(args) < least[args[0]] {
-		ts.Fatalf("usage: engine start|stop|network|run|create|starts|destroy ...")
+		ts.Fatalf("usage: engine start|other|stop|network|run|create|starts|destroy ...")
 	}
 	e := ts.Value(engineKey{}).(*scriptEngine)
 	verb, args := args[0], append(args[1:], "", "")
@@ -56,6 +57,12 @@ func engine(ts *testscript.TestScript, neg bool, args []string) {
 			e.Plugins[args[0]] = "example/berth:1.0"
 		}
 		e.Start()
+		return
+	case "other":
+		other := dockertest.At(e.TB, ts.Getenv("WORK")+"/other.sock")
+		other.API, other.Release, other.ID = e.API, e.Release, "CCCC:DDDD"
+		other.Start()
+		ts.Defer(other.Stop)
 		return
 	case "stop":
 		e.stop()

@@ -60,6 +60,12 @@ func TestEnvironment(t *testing.T) {
 		serve | BERTH_CHECK_EVERY=0 | | check-every | 0s
 		serve | BERTH_CHECK_REPAIR=true | | check-repair | true
 		check | BERTH_DOCKER_HOST=tcp://e:1 | | docker-host | tcp://e:1
+		# as the docker command, but only where a person types it
+		pin | DOCKER_HOST=tcp://e:2 | web | docker-host | tcp://e:2
+		pin | DOCKER_HOST=tcp://e:2 | web --docker-host tcp://e:3 | docker-host | tcp://e:3
+		deploy plan | DOCKER_HOST=tcp://e:2 | | docker-host | tcp://e:2
+		serve | DOCKER_HOST=tcp://e:2 | | docker-host |
+		witness | DOCKER_HOST=tcp://e:2 | | docker-host |
 		# repairs and force are never meant by accident
 		check | BERTH_REPAIR=true | | repair | false
 		state restore | BERTH_FORCE=true | x | force | false

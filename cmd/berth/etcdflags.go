@@ -46,14 +46,13 @@ func (e *etcdFlags) flags() cli.Flags {
 	return cli.Flags{
 		cli.Flag(&e.endpoints, flagEtcdEndpoints,
 			"`URLs` of etcd's members, separated by commas: http://HOST:PORT or https://HOST:PORT").Split().Words(),
-		cli.Flag(&e.caCert, flagEtcdCACert, "`file` with the authorities that etcd's certificates may be of "+
-			"(default: the system's)").Files(),
-		cli.Flag(&e.cert, flagEtcdCert, "`file` with a certificate to show to etcd").Files(),
-		cli.Flag(&e.key, flagEtcdKey, "`file` with the key of that certificate").Files(),
-		cli.Flag(&e.user, flagEtcdUser, "`name` of a user of etcd").Words(),
-		cli.Flag(&e.passwordFile, flagEtcdPasswordFile, "`file` with that user's password").Files(),
+		cli.Flag(&e.caCert, flagEtcdCACert, "CA `file` for etcd (default: the system's CAs)").Files(),
+		cli.Flag(&e.cert, flagEtcdCert, "client certificate `file` for etcd").Files(),
+		cli.Flag(&e.key, flagEtcdKey, "key `file` of the client certificate").Files(),
+		cli.Flag(&e.user, flagEtcdUser, "user `name` for etcd").Words(),
+		cli.Flag(&e.passwordFile, flagEtcdPasswordFile, "`file` with the password of that user").Files(),
 		cli.Flag(&e.prefix, flagEtcdPrefix,
-			"`prefix` of all keys in etcd; another one is another cluster of Berth").Words(),
+			"`prefix` of all keys in etcd; another prefix is another cluster").Words(),
 	}
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/admin"
@@ -41,7 +43,7 @@ func (h *backend) observe(cfg serveConfig, log *logrus.Entry, drivers []string, 
 	}
 	witness = docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
 		Drivers: drivers, Roster: h.roster, Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair,
-		Astray: worker.Tell, Log: log})
+		Seen: filepath.Join(cfg.state, seenFile), Boot: bootID(), Astray: worker.Tell, Log: log})
 	if h.cluster != nil {
 		h.cluster.see = witness.View
 	}
@@ -52,6 +54,18 @@ func (h *backend) observe(cfg serveConfig, log *logrus.Entry, drivers []string, 
 		strangers: neighbours.NewListener(neighbours.ListenConfig{Host: cfg.host, Networks: h.service.Networks,
 			Network: h.service.Network, Leases: h.service.Leases, SeenBy: witness.SeenBy, Ask: h.lan.Ask, Log: log}),
 	}, nil
+}
+
+// seenFile keeps which containers run, beside the state. A restored state does not replace it.
+const seenFile = "running.json"
+
+// bootID identifies the boot of this host's kernel. After a reboot nothing of before runs.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil { // then it is as if the host never rebooted
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }
 
 // putBackWorker returns what moves containers back to their own addresses. It works on the observed engine, or through

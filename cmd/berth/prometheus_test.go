@@ -143,7 +143,7 @@ func (p *scriptPrometheus) ask(ctx context.Context, query string) (int, error) {
 // silent are panels that are empty as long as nothing of their kind is in use.
 var silent = map[string]bool{"Leases of DHCP servers": true, "Questions for names": true, "Hooks that failed": true,
 	"Attempts of webhooks that failed": true, "Events that a receiver refused": true,
-	"Age of the oldest event not sent": true, "Names that are answered for": true, "Addresses ahead of need": true,
+	"Age of the oldest event not sent": true, "Names that are answered for": true, "Headroom": true,
 	"Questions which container asks": true, "Containers put back to their addresses": true,
 	"Requests of the engine": true, "Time of the slowest in a hundred requests": true,
 	"Time of the slowest in a hundred commits": true}

@@ -20,7 +20,8 @@ It never replaces a state in use. A state that is not empty, or that belongs to 
 its old file stays next to the new one.
 
 If the daemon of this host uses another directory (its settings or the running daemon show that), the command
-refuses until you name the directory with --state, and then only warns.
+refuses until you name the directory with --state, and then only warns. It says nothing about managed plugins if you
+restore into another directory than /var/lib/berth.
 
 Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
 daemon runs again: it records the addresses of running containers.
@@ -95,7 +96,7 @@ func restoreOwn(r *cli.Run, file, state string, force, dryRun bool) (err error) 
 		fmt.Fprintf(r.Out, "what %s %s\n", is, done.Kept)
 	}
 	readers := defaultReaders()
-	r.Warn(append(answering(r, state), readers.unread(state)...)...)
+	r.Warn(append(answering(r).warnings(state), readers.unread(state)...)...)
 	return nil
 }
 

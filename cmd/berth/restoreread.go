@@ -13,20 +13,22 @@ import (
 
 // stateReaders are the places that say which state the daemons of this host use.
 type stateReaders struct {
+	usual    string   // the directory of a daemon without settings
 	settings string   // of the service: lines with BERTH_...=
 	units    []string // one of them exists if the service is installed
 	plugins  string   // a pattern for the states of managed plugins
 }
 
 func defaultReaders() stateReaders {
-	return stateReaders{"/etc/default/berth",
+	return stateReaders{defaultState, "/etc/default/berth",
 		[]string{"/etc/systemd/system/berth.service", "/usr/lib/systemd/system/berth.service",
 			"/lib/systemd/system/berth.service"},
 		"/var/lib/docker/plugins/*/propagated-mount/" + stateFile}
 }
 
 // unread returns why a restored state is not read: the daemons use another one. It returns nothing if the service uses
-// this state.
+// this state. A managed plugin counts only for the usual directory: whoever restores into another one means a daemon
+// of that directory, and the plugin has nothing to do with it.
 func (r *stateReaders) unread(state string) (lines []string) {
 	mine := absolute(state)
 	settings := r.read()
@@ -41,7 +43,7 @@ func (r *stateReaders) unread(state string) (lines []string) {
 	switch {
 	case installed && settings["BERTH_STORE"] == "mem":
 		lines = append(lines, fmt.Sprintf(
-			"the service berth keeps no state, because its store is mem%s: nobody reads what "+
+			"the service berth keeps no state, because its store is mem%s, and does not read what "+
 				"is in %s now", says, state))
 	case installed && service != mine:
 		if settings["BERTH_STATE"] == "" {
@@ -53,12 +55,10 @@ func (r *stateReaders) unread(state string) (lines []string) {
 		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: what is in etcd is no part of this backup, "+
 			"and stays as it is; `berth state restore --shared` is for that", says))
 	}
-	if others, _ := filepath.Glob(r.plugins); !installed && len(others) > 0 { // the pattern is valid
-		for _, other := range others {
-			if absolute(filepath.Dir(other)) == mine {
-				return lines
-			}
-		}
+	if installed || mine != absolute(r.usual) {
+		return lines
+	}
+	if others, _ := filepath.Glob(r.plugins); len(others) > 0 { // the pattern is valid
 		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, and does not read what is in %s now",
 			filepath.Dir(others[0]), state))
 	}
@@ -93,16 +93,41 @@ func absolute(dir string) string {
 	return dir
 }
 
+// reader is a running daemon that reads a state of this host.
+type reader struct{ socket, store, state string }
+
+// answering returns the daemon that answers, or nil if its directories are not those of this host.
+func answering(r *cli.Run) *reader {
+	c, err := r.Connect(r)
+	if err != nil {
+		return nil // none answers, or none is configured
+	}
+	defer c.Close()
+	if !sharesPaths(c.Socket()) {
+		return nil
+	}
+	v, err := c.Version(r)
+	if err != nil {
+		return nil
+	}
+	d := reader{socket: c.Socket(), store: v.Store}
+	if v.State != "" {
+		d.state = filepath.Dir(v.State)
+	}
+	return &d
+}
+
+// sharesPaths reports whether the daemon at an admin socket names directories as this process does. A daemon of another
+// host does not. A managed plugin has its own root directory; unread finds its state.
+func sharesPaths(socket string) bool {
+	return !strings.Contains(socket, "://") && !cli.OfPlugin(socket)
+}
+
 // otherReader refuses to restore if no directory was given and the daemons of this host use another one.
 func otherReader(r *cli.Run, file, state string) error {
-	if c, err := r.Connect(r); err == nil {
-		v, err := c.Version(r)
-		c.Close()
-		if err == nil && v.State != "" && absolute(filepath.Dir(v.State)) != absolute(state) {
-			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
-				"it, and then `berth state restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file,
-				filepath.Dir(v.State))
-		}
+	if d := answering(r); d != nil && d.state != "" && absolute(d.state) != absolute(state) {
+		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
+			"it, and then `berth state restore %s --state %s`", d.socket, d.state, state, file, d.state)
 	}
 	readers := defaultReaders()
 	if state != defaultState { // the environment selects the directory
@@ -116,21 +141,16 @@ func otherReader(r *cli.Run, file, state string) error {
 	return nil
 }
 
-// answering returns a warning if the running daemon uses another state, so that nobody uses the restored one.
-func answering(r *cli.Run, state string) []string {
-	c, err := r.Connect(r)
-	if err != nil {
-		return nil // none answers, or none is configured
-	}
-	defer c.Close()
-	v, err := c.Version(r)
+// warnings returns a warning if the daemon uses another state, so that nobody uses the restored one. It runs after the
+// restore, which a daemon of that state would have prevented.
+func (d *reader) warnings(state string) []string {
 	switch {
-	case err != nil:
+	case d == nil:
 		return nil
-	case v.Store == "mem" || v.State == "":
+	case d.store == "mem" || d.state == "":
 		return []string{fmt.Sprintf("the Berth that answers at %s keeps no state, and does not read what is in %s now",
-			c.Socket(), state)}
+			d.socket, state)}
 	}
 	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read what is in %s now; "+
-		"a daemon reads that with --state %s", c.Socket(), filepath.Dir(v.State), state, state)}
+		"a daemon reads that with --state %s", d.socket, d.state, state, state)}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/cli"
 	"berth/internal/ipam/ipamtest"
 )
 
@@ -20,28 +21,28 @@ func TestUnreadState(t *testing.T) {
 		| unit | a | the service berth reads the state in /var/lib/berth,
 		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | its store is mem (
 		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | what is in etcd is no part of this backup
-		| plugin | a | a managed plugin keeps its state in DIR/plugin
+		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read what is in DIR/a now
+		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read what is in DIR/usual now
+		| plugin | a
 		| plugin | plugin
+		| unit plugin | a | the service berth reads the state in /var/lib/berth,
 	`) {
 		t.Run(strings.Join(c, " "), func(t *testing.T) {
 			dir := t.TempDir()
 			write := func(name, text string) {
 				fine(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
-			for _, name := range []string{"a", "b", "plugin"} {
+			for _, name := range []string{"a", "b", "plugin", "usual"} {
 				fine(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 			}
 			fine(t, os.Symlink("a", filepath.Join(dir, "link")))
 			if c[0] != "" {
 				write("settings", strings.NewReplacer("DIR", dir, ",", "\n").Replace(c[0]))
 			}
-			switch c[1] {
-			case "unit":
-				write("unit", "")
-			case "plugin":
-				write("plugin/"+stateFile, "")
+			for word := range strings.FieldsSeq(c[1]) {
+				write(map[string]string{"unit": "unit", "plugin": "plugin/" + stateFile}[word], "")
 			}
-			r := stateReaders{filepath.Join(dir, "settings"), []string{filepath.Join(dir, "unit")},
+			r := stateReaders{filepath.Join(dir, "usual"), filepath.Join(dir, "settings"), []string{filepath.Join(dir, "unit")},
 				filepath.Join(dir, "plugin*", stateFile)}
 			got := strings.Join(r.unread(filepath.Join(dir, c[2])), "\n")
 			if c[3] == "" && got != "" {
@@ -53,5 +54,22 @@ func TestUnreadState(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The directory of a daemon is compared only if it is one of this host.
+func TestSharesPaths(t *testing.T) {
+	for _, c := range []struct {
+		name, socket string
+		want         bool
+	}{
+		{"the daemon of this host", cli.DefaultAdminSocket, true},
+		{"a daemon with its own socket", "state/admin.sock", true},
+		{"a managed plugin", "/run/docker/plugins/0123abcd/berth-admin.sock", false},
+		{"another host", "https://berth.example:7890", false},
+	} {
+		if got := sharesPaths(c.socket); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }

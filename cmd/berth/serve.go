@@ -61,6 +61,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 		memory.settle()
 	}
 	err = serveOn(ctx, cfg, log, started, st, h)
+	lastReleases(context.WithoutCancel(ctx), log, h.own)
 	if h.cluster != nil {
 		err = errors.Join(err, h.cluster.close())
 	}
@@ -112,18 +113,20 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		Listen: look.witness.Listen, Report: look.witness.Report, SeenBy: look.witness.SeenBy,
 		Places: look.witness.Places, Witness: look.state, Found: look.check,
 	})
-	tasks := append(h.drives(cfg, log, d, rebuild),
-		func(ctx context.Context) error { return control.Serve(ctx, d.admin) },
+	tasks := append(h.keeps(cfg, log),
+		func(ctx context.Context) error { return control.Serve(ctx, d.admin.listener()) },
 		func(ctx context.Context) error { return d.remote.serve(ctx, control) },
 		func(ctx context.Context) error { return h.meter.serve(ctx, d.metrics, log) },
 		func(ctx context.Context) error {
 			rebuild.run(ctx) // the comparison needs the rebuilt records
 			return look.witness.Run(ctx)
 		},
-		used.Run, tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
+		used.Run, tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run,
 		func(ctx context.Context) error { return look.warn(ctx, log) },
 		func(ctx context.Context) error { return h.ready(ctx, cfg, log, started) })
-	return together(ctx, append(tasks, h.keeps(cfg, log)...)...)
+	// A container that is put back asks Berth for its address, so these end first.
+	moves := []func(context.Context) error{look.putBack.Run}
+	return inOrder(ctx, moves, h.drives(cfg, log, d, rebuild), tasks)
 }
 
 // drives returns the tasks that answer the engine.
@@ -131,15 +134,18 @@ func (h *backend) drives(cfg serveConfig, log *logrus.Entry, d *listeners,
 	rebuild *rebuilding) []func(context.Context) error {
 	protocol := driver.Config{Service: h.service, Log: log, Errors: admin.ErrorLog(log, logrus.DebugLevel),
 		Routes: cfg.on.routes, NameServers: cfg.on.servers, Host: cfg.on.bridges,
-		AskMAC: cfg.askMAC, Bridges: h.roster.Bridges, Ready: rebuild.ready, Observe: h.meter.Request}
+		AskMAC: cfg.askMAC, Named: h.roster.NoteNames, Bridges: h.roster.Bridges,
+		Ready: rebuild.ready, Observe: h.meter.Request}
 	plugin := driver.New(protocol)
-	tasks := []func(context.Context) error{func(ctx context.Context) error { return plugin.Serve(ctx, d.plugin) }}
+	tasks := []func(context.Context) error{
+		func(ctx context.Context) error { return plugin.Serve(ctx, d.plugin.listener()) },
+	}
 	if d.mac == nil {
 		return tasks
 	}
 	protocol.AskMAC = true
 	onMAC := driver.New(protocol)
-	return append(tasks, func(ctx context.Context) error { return onMAC.Serve(ctx, d.mac) })
+	return append(tasks, func(ctx context.Context) error { return onMAC.Serve(ctx, d.mac.listener()) })
 }
 
 // keeps returns the tasks that maintain the records.
@@ -148,6 +154,7 @@ func (h *backend) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Conte
 		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
 		func(ctx context.Context) error { return keepSystem(ctx, log, h.own) },
 		func(ctx context.Context) error { return keepLeases(ctx, log, h.own) },
+		func(ctx context.Context) error { h.own.KeepWaiting(ctx); return nil },
 		h.takePart,
 		h.probe(cfg.host, log),
 	}

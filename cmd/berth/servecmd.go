@@ -60,50 +60,47 @@ type serveConfig struct {
 	unknown                          []string      // unknown variables of the environment
 }
 
-const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other
-commands of berth on the admin socket. It runs in the foreground, writes its log to standard error, and ends
-in order, with exit code 0, at SIGTERM, SIGINT or SIGHUP.
+const serveHelp = `Runs the daemon. It answers the Docker Engine on the plugin socket, and the other berth
+commands on the admin socket. It runs in the foreground and writes its log to standard error. SIGTERM, SIGINT
+and SIGHUP stop it; the exit code is then 0.
 
-The name of the plugin socket's file, less ".sock", is what "docker network create --ipam-driver" takes.
-Sockets that systemd hands over under the names "plugin", "mac" and "admin" are used instead of the paths.
+The file name of the plugin socket without ".sock" is the name for "docker network create --ipam-driver". Under
+systemd, Berth uses the sockets named "plugin", "mac" and "admin" instead of the paths.
 
-On the plugin socket the engine is not asked for MACs. So an engine before 28 derives a container's MAC from
-its address, neighbours know the container again after a restart, and ipvlan works. Containers that are known by
-their MAC (a reservation for one, mac_address in a Compose file) belong on a network of a second socket, on
-the same state: --mac-socket /run/docker/plugins/berth-mac.sock, and then "--ipam-driver berth-mac". With
---ask-mac the plugin socket itself asks for MACs: a managed plugin has one socket only (BERTH_ASK_MAC=true).
+On the plugin socket Berth does not ask the engine for MACs. So ipvlan works, and an engine before 28 derives a
+container's MAC from its address. If you identify containers by MAC (by a reservation, or mac_address in a
+Compose file), create their network with "--ipam-driver berth-mac", on a second socket: --mac-socket
+/run/docker/plugins/berth-mac.sock. A managed plugin has only one socket; there use --ask-mac (BERTH_ASK_MAC=true).
 
---check-settings checks the flags and the environment, and ends.
+Each flag is also an environment variable: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag overrides its
+variable. An empty variable counts as not set. --check-settings checks both.
 
-Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
-overrides its variable, and an empty variable counts as not set.
+--admin-listen also serves the admin API over the network, with TLS 1.3. Clients send a token ("berth token
+create"). With --admin-client-ca they can use a certificate instead.
 
---admin-listen also serves the admin API over the network, only in TLS 1.3. Clients send a token ("berth token
-create") or, with --admin-client-ca, show a certificate.
+--webhook sends each event to a receiver, as JSON by POST, at least once and in order. --webhook-secret-file
+signs the requests. Berth keeps unsent events as long as all events (--event-age, --event-count, --event-size).
+Use the same values on all hosts of a cluster.
 
---webhook sends each event to a receiver on the network, as JSON by POST, signed if there is a
---webhook-secret-file. Each event is sent at least once, in order, also after a restart of the daemon. Unsent events are
-kept as long as all events (--event-age, --event-count, --event-size); use the same values on all hosts of a cluster.
+If the daemon can read the Docker Engine of this host, it learns which container has which address. At its start
+and every --check-every it compares its leases with the running containers ("berth check"). It records the address
+of each running container, and releases addresses that no container has used for --check-grace. --check-repair also
+repairs the other certain findings. A managed plugin cannot read the engine; run "berth witness" on the host.
 
-If the daemon may read the Docker Engine of this host, it learns which container has which address. At its start and
-every --check-every it compares its leases with the running containers ("berth check"). --check-repair repairs
-certain findings. A managed plugin cannot read the engine; "berth witness" does it there.
+If several containers start at the same moment, an engine before 29 does not identify which one asks. A container
+that did not get its reserved address is moved to it right after the start. The daemon disconnects it from its
+network and reconnects it, which takes about half a second. --put-back all also moves containers to their last
+addresses; --put-back off moves none. "berth network modify NETWORK --put-back MODE" sets the mode of one network.
 
-If several containers start at the same moment, an engine before 29 does not identify which of them asks. A container
-that gets another address than its reserved one is put back right after its start: it is disconnected from its
-network and connected again, which interrupts it for about half a second. --put-back all does this also for
-containers without a reservation, and --put-back off for none. A network can have its own mode ("berth network
-modify N --put-back MODE").
+--store etcd shares all spaces except "local" with the other hosts that have the same --etcd-endpoints and
+--etcd-prefix. Each host needs its own --host. --state then keeps what belongs only to this host. While etcd is
+unreachable, the daemon can start, and the space "local" works.
 
---store etcd shares all spaces except "local" with the other hosts whose daemons have the same --etcd-endpoints
-and --etcd-prefix. Each needs its own --host ("berth host ls"). The state of this host only stays in --state. While
-etcd is out of reach, the daemon starts and the space "local" works.
+--store mem keeps nothing. At its start the daemon asks the engine which containers run, and records their addresses.
 
---store mem keeps nothing: at its start the daemon asks the engine what runs, and holds those addresses.
-
-Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
-and 10.0.0.0/8, and for IPv6 /64s out of a prefix of Berth's own, drawn once per state. --default-pool
-replaces all of these of its family; the other family keeps its defaults.`
+If a network names no subnet, Berth chooses one from the default pools: a /24 from 172.16.0.0/12, 192.168.0.0/16
+or 10.0.0.0/8, and a /64 from an IPv6 prefix that Berth generated once. --default-pool replaces the pools of its
+address family.`
 
 const serveExample = `  berth serve
   berth serve --state /srv/berth --log-format json
@@ -125,7 +122,7 @@ func serveCommand(on surroundings) cli.Row {
 	only := false
 	return cli.Verb{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
 		Flags: append(cfg.flags(), cli.Flag(&only, cli.FlagCheckSettings,
-			"check the settings and end: what is wrong, and a variable BERTH_... that there is not, is refused")),
+			"check the settings, report errors and unknown BERTH_ variables, and exit")),
 		Check: func(r *cli.Run) error {
 			if err := r.Remote.NotForServe(r.Cmd.Flags()); err != nil {
 				return err
@@ -141,8 +138,8 @@ func serveCommand(on surroundings) cli.Row {
 				}
 			}
 			if only && len(cfg.unknown) > 0 {
-				return fmt.Errorf("the environment has %s, and there is no such setting; `berth serve --help` lists "+
-					"them", strings.Join(cfg.unknown, ", "))
+				return fmt.Errorf("unknown settings in the environment: %s; `berth serve --help` lists all settings",
+					strings.Join(cfg.unknown, ", "))
 			} else if only {
 				return nil
 			}
@@ -152,7 +149,7 @@ func serveCommand(on surroundings) cli.Row {
 				return cli.Usage(r.Cmd, err)
 			}
 			for _, name := range cfg.unknown {
-				log.WithField("variable", name).Warn("the environment has a setting that there is not; it is ignored")
+				log.WithField("variable", name).Warn("unknown setting in the environment; Berth ignores it")
 			}
 			if err := cfg.prepareState(log); err != nil {
 				return err
@@ -163,59 +160,59 @@ func serveCommand(on surroundings) cli.Row {
 
 func (cfg *serveConfig) flags() cli.Flags {
 	return append(cfg.etcd.flags(),
-		cli.Flag(&cfg.state, "state", "`directory` of the state; it is made if it is not there").Dirs(),
-		cli.Flag(&cfg.pluginSocket, "plugin-socket", "`path` of the socket that the Docker Engine asks"),
+		cli.Flag(&cfg.state, "state", "`directory` of the state; created if it does not exist").Dirs(),
+		cli.Flag(&cfg.pluginSocket, "plugin-socket", "`path` of the socket for the Docker Engine"),
 		cli.Flag(&cfg.macSocket, "mac-socket",
-			"`path` of a second such socket, on which the engine is asked for MACs (default: none)"),
-		cli.Flag(&cfg.askMAC, "ask-mac", "ask the engine for MACs on the plugin socket, too"),
+			"`path` of a second plugin socket, on which Berth asks the engine for MACs (default: none)"),
+		cli.Flag(&cfg.askMAC, "ask-mac", "also ask the engine for MACs on the plugin socket"),
 		cli.Flag(&cfg.adminListen, "admin-listen",
-			"`HOST:PORT` on which the admin API is spoken over TLS (default: on none)"),
+			"`HOST:PORT` for the admin API over TLS (default: none)"),
 		cli.Flag(&cfg.adminKeys.Cert, "admin-cert",
-			"`file` with the daemon's certificate for that, in PEM; it may be replaced at any time"),
-		cli.Flag(&cfg.adminKeys.Key, "admin-key", "`file` with its key"),
+			"certificate `file` (PEM) for --admin-listen; you can replace it at any time"),
+		cli.Flag(&cfg.adminKeys.Key, "admin-key", "key `file` of that certificate"),
 		cli.Flag(&cfg.adminKeys.ClientCA, "admin-client-ca",
-			"`file` with the authorities whose clients may ask with a certificate instead of a token"),
+			"CA `file`; clients with a certificate from it need no token"),
 		cli.Flag(&cfg.metricsListen, "metrics-listen",
-			"`ADDR:PORT` that serves the metrics, and nothing else, in plain HTTP (default: only the admin API serves "+
-				"them; without ADDR on 127.0.0.1)"),
-		cli.Flag(&cfg.hookDir, "hook", "`directory` of executables that are run after each address taken or given "+
-			"back (default: none)").Dirs(),
+			"`ADDR:PORT` that serves only the metrics, in plain HTTP; without ADDR on 127.0.0.1 (default: only the "+
+				"admin API serves them)"),
+		cli.Flag(&cfg.hookDir, "hook", "`directory` of programs that Berth runs after each take and release of an address "+
+			"(default: none)").Dirs(),
 		cli.Flag(&cfg.webhooks, "webhook",
-			"`URL` to which each event is sent as JSON by POST; repeatable (default: none)"),
+			"`URL` that receives each event as JSON by POST; repeatable (default: none)"),
 		cli.Flag(&cfg.webhookSecret, "webhook-secret-file",
-			"`file` with the secret, whsec_ and base64, by which these are signed (default: they are not)"),
+			"`file` with the secret (whsec_ and base64) that signs webhook requests (default: not signed)"),
 		cli.Flag(&cfg.webhookCA, "webhook-cacert",
-			"`file` with the authorities of https receivers, in PEM (default: the system's)"),
+			"CA `file` (PEM) for https receivers (default: the system's CAs)"),
 		cli.Flag(&cfg.dns.listen, "dns-listen",
-			"`ADDR:PORT` on which names are answered, by UDP and TCP; repeatable (default: none)"),
+			"`ADDR:PORT` for the DNS server, by UDP and TCP; repeatable (default: none)"),
 		cli.Flag(&cfg.dns.zone, "dns-zone",
 			"`ZONE` of the names, such as lan.example: a container web on the network home is web.home.lan.example"),
 		cli.Flag(&cfg.dns.allow, "dns-allow",
-			"`CIDR` of more clients, in addition to this host and its networks; repeatable (default: none)"),
+			"`CIDR` of DNS clients besides this host and its networks; repeatable (default: none)"),
 		cli.Flag(&cfg.store, "store", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
 			"share; or mem, which is empty at each start").Words(storeBolt, storeEtcd, "mem"),
 		cli.Flag(&cfg.host, "host", "`name` of this host in leases and events (default: the system's host name)"),
-		cli.Flag(&cfg.saidHost, "docker-host", "`URL` of the engine that is read (default: "+docker.DefaultHost+
-			", unless it is not for this user to open; none: no engine)"),
+		cli.Flag(&cfg.saidHost, "docker-host", "`URL` of the engine to read, or none (default: "+docker.DefaultHost+
+			" if this user may open it)"),
 		cli.Flag(&cfg.ipamDriver, "ipam-driver",
 			"`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)"),
 		cli.Flag(&cfg.checkEvery, "check-every",
-			"how often what runs is compared with what is given, a `duration`; 0: never"),
+			"how often to compare containers with the records, a `duration`; 0: never"),
 		cli.Flag(&cfg.checkGrace, "check-grace",
-			"how long a lease must be without its endpoint until that is sure, a `duration`"),
-		cli.Flag(&cfg.elastic, "elastic", "elastic addresses; --elastic=false turns them off: nothing is mapped"),
-		cli.Flag(&cfg.checkRepair, "check-repair", "repair certain findings automatically"),
-		cli.Flag(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine "+
-			"did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)").
+			"how long a lease must be unused before repair, a `duration`"),
+		cli.Flag(&cfg.elastic, "elastic", "map elastic addresses; --elastic=false turns them off"),
+		cli.Flag(&cfg.checkRepair, "check-repair", "repair all certain findings automatically"),
+		cli.Flag(&cfg.putBack, "put-back", "`which` containers to move back to their own addresses if the engine did not "+
+			"identify them: reserved, all or off; a network can have its own mode").
 			Words(putback.Words()...),
 		cli.Flag(&cfg.bases, "default-pool",
-			"where the subnets come from that no request names; repeatable (see above)"),
-		cli.Flag(&cfg.retention.Age, "event-age", "how long events are kept, a `duration`"),
-		cli.Flag(&cfg.retention.Count, "event-count", "at most `N` events are kept"),
-		cli.Flag((*sizeFlag)(&cfg.retention.Bytes), "event-size", "events take at most this `size` of the store"),
-		cli.Flag(&cfg.logLevel, "log-level", "the least `level` that is logged: debug, info, warning or error").
+			"range for subnets that Berth chooses; repeatable (see above)"),
+		cli.Flag(&cfg.retention.Age, "event-age", "how long to keep events, a `duration`"),
+		cli.Flag(&cfg.retention.Count, "event-count", "keep at most `N` events"),
+		cli.Flag((*sizeFlag)(&cfg.retention.Bytes), "event-size", "maximum `size` of all events in the store"),
+		cli.Flag(&cfg.logLevel, "log-level", "lowest log `level`: debug, info, warning or error").
 			Words("debug", "info", "warning", "error"),
-		cli.Flag(&cfg.logFormat, "log-format", "`form` of the log: text or json").Words("text", "json"))
+		cli.Flag(&cfg.logFormat, "log-format", "`format` of the log: text or json").Words("text", "json"))
 }
 
 // check refuses invalid settings, and fills in what the system knows.
@@ -225,27 +222,25 @@ func (cfg *serveConfig) check() (err error) {
 	}
 	switch {
 	case cfg.retention.Age <= 0:
-		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth " +
-			"events` shows")
+		return errors.New("--event-age must be longer than zero")
 	case cfg.retention.Count <= 0:
 		return errors.New("--event-count must be at least 1")
 	case cfg.retention.Bytes < minEventBytes:
-		return fmt.Errorf("--event-size must be at least %s: one event may take as much",
+		return fmt.Errorf("--event-size must be at least %s, the size of the largest event",
 			units.BytesSize(minEventBytes))
 	case cfg.checkEvery < 0:
 		return errors.New("--check-every is a duration such as 5m, or 0 for never")
 	case cfg.checkGrace <= 0:
-		return errors.New("--check-grace must be more than nothing: what the engine does not know at one moment, it " +
-			"may know at the next")
+		return errors.New("--check-grace must be longer than zero")
 	case cfg.state == "":
 		return errors.New("--state is empty: give the directory of the state")
 	case cfg.pluginSocket == "":
 		return errors.New("--plugin-socket is empty: give the path of a socket")
 	case strings.Contains(cfg.adminSocket, "://"):
-		return fmt.Errorf("--admin-socket is %s, and the daemon's is a path: it listens on the network with "+
-			"--admin-listen", cfg.adminSocket)
+		return fmt.Errorf("--admin-socket is %s, but the daemon needs a path; use --admin-listen to listen on "+
+			"the network", cfg.adminSocket)
 	case cfg.adminListen == "" && cfg.adminKeys != admin.KeyFiles{}:
-		return errors.New("--admin-cert, --admin-key and --admin-client-ca are for --admin-listen, which is not given")
+		return errors.New("--admin-cert, --admin-key and --admin-client-ca need --admin-listen")
 	}
 	if err := errors.Join(cfg.checkPaths(), cfg.checkWebhooks(), cfg.dns.check()); err != nil {
 		return err

@@ -16,10 +16,24 @@ import (
 
 // socket is a unix socket that this process listens on. It has bound the socket itself, or got it from systemd.
 type socket struct {
-	net.Listener
+	*net.UnixListener
 	path string
 	file fs.FileInfo // of a socket that we have bound; nil: systemd's
 }
+
+// boundSocket is a socket that this process has bound.
+type boundSocket struct{ *socket }
+
+// listener returns the listener of the socket, for a server. One from systemd is no drain.Bound.
+func (s *socket) listener() net.Listener {
+	if s.file == nil {
+		return s.UnixListener
+	}
+	return boundSocket{s}
+}
+
+// Unlink removes the socket's file if it is still ours, so that nobody can connect any more.
+func (b boundSocket) Unlink() error { return b.unlink() }
 
 // socketSpec describes a socket to bind.
 type socketSpec struct {
@@ -54,7 +68,7 @@ func bind(spec socketSpec) (*socket, error) {
 		return nil, fmt.Errorf("cannot listen on the %s socket %s: %w; choose another path with %s", spec.name, path,
 			err, spec.flag)
 	}
-	s := &socket{Listener: l, path: path}
+	s := &socket{UnixListener: l, path: path}
 	if s.file, err = os.Lstat(path); err == nil && spec.gid >= 0 {
 		err = share(path, spec.gid, 0o660)
 	}
@@ -142,17 +156,24 @@ func clearStale(spec socketSpec) error {
 
 // Close stops listening and removes the socket's file if it is still ours.
 func (s *socket) Close() error {
-	err := s.Listener.Close()
+	err := s.UnixListener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil // the server on it has closed it
 	}
-	if s.file == nil {
-		return err
+	return errors.Join(err, s.unlink())
+}
+
+// unlink removes the file of a socket that we have bound, once.
+func (s *socket) unlink() error {
+	ours := s.file
+	if ours == nil {
+		return nil
 	}
-	if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.file) {
-		err = errors.Join(err, os.Remove(s.path))
+	s.file = nil
+	if now, err := os.Lstat(s.path); err != nil || !os.SameFile(now, ours) {
+		return nil
 	}
-	return err
+	return os.Remove(s.path)
 }
 
 // listener names the process that listens at the other end of a connection, as the kernel recorded it (unix(7),

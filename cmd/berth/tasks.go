@@ -89,3 +89,35 @@ func together(ctx context.Context, tasks ...func(context.Context) error) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// inOrder runs groups of tasks until ctx ends or one of them fails. Then each group goes on until the one before it has
+// ended, because that one needs it.
+func inOrder(ctx context.Context, groups ...[]func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(groups))
+	var wg sync.WaitGroup
+	next := ctx
+	for i, group := range groups {
+		own := next
+		var end context.CancelFunc
+		next, end = context.WithCancel(context.WithoutCancel(ctx))
+		wg.Go(func() {
+			defer end()
+			if errs[i] = together(own, group...); errs[i] != nil {
+				cancel()
+			}
+			<-ctx.Done() // tasks may end before the stop
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// lastReleases makes the releases that wait, before the store is closed. It logs those that are lost.
+func lastReleases(ctx context.Context, log *logrus.Entry, service *service.Service) {
+	if err := service.MakeWaiting(ctx); err != nil {
+		log.WithError(err).WithField("releases", service.Waiting()).Warn("releases that the state did not take are lost; " +
+			"`berth check` finds their leases")
+	}
+}

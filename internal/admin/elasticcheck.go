@@ -46,6 +46,8 @@ func (s *Server) lastFindings(ctx context.Context) (ipam.CheckReport, error) {
 	}
 	s.addElastic(ctx, &report)
 	s.addHost(ctx, &report)
+	report.Waiting = s.cfg.Service.Waiting()
+	report.Absent = s.absentHosts(ctx)
 	return report, ctx.Err()
 }
 

@@ -136,8 +136,12 @@ func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedStat
 	if s.cfg.Save == nil {
 		return saved, invalid("this Berth has no file of its state (--store mem), so that there is nothing to write")
 	}
-	if saved, err = s.cfg.Save(ctx); err == nil {
-		s.log.WithField("by", callerIn(ctx).actor).Warn("the state was written to its place again")
+	if saved, err = s.cfg.Save(ctx); err != nil {
+		return saved, err
+	}
+	s.log.WithField("by", callerIn(ctx).actor).Warn("the state was written to its place again")
+	if saved.Tokens, err = s.cfg.Tokens.Restore(); err != nil {
+		err = fmt.Errorf("the state was written to its place, but %w", err)
 	}
 	return saved, err
 }

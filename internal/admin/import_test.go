@@ -50,7 +50,7 @@ func TestImportAsDescribed(t *testing.T) {
 		GET /v1/export?network=others -> 200 "reservations":[{"owner":"c"
 		GET /v1/networks/others/reservations -> 200 "owner":"c"
 		GET /v1/networks/front -> 200 "reserved":1
-		GET /v1/status -> 200 "networks":4,"subnets":2,"leases":2,"reserved":3,"docker":0
+		GET /v1/status -> 200 "networks":4,"subnets":2,"leases":2,"reserved":3,"reservations":4,"docker":0
 		POST /v1/import {"networks": [{"name": "a b", "line": 7}, {"name": "c"}, {"name": "c",
 			"line": 9}]} -> 400 "problems":[{"line":7,
 		POST /v1/import {"networks": [$MANY{"name": "b"}]} -> 400 "more":50

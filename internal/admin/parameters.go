@@ -56,7 +56,7 @@ func readParameter(f *api.Field, text string, into any) (err error) {
 	case *[]string:
 		*to = strings.Split(text, ",")
 	case *bool:
-		if *to = text == "true"; !*to && text != "false" {
+		if *to = text == "true"; !*to && text != "false" { // as openapi.yaml describes it
 			return invalid("the parameter %q is %q; it is true or false", f.Name, text)
 		}
 	case *int:

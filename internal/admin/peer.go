@@ -62,6 +62,9 @@ func (l *peerListener) Accept() (net.Conn, error) {
 	return &peerConn{c, lookUpPeer(c)}, nil
 }
 
+// NetConn returns the connection itself.
+func (c *peerConn) NetConn() net.Conn { return c.Conn }
+
 // RemoteAddr implements net.Conn.
 func (c *peerConn) RemoteAddr() net.Addr { return c.peer }
 

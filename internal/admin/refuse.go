@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"berth/internal/admin/api"
@@ -111,10 +113,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) 
 	if pages.WantsHTML(r) && !strings.HasPrefix(r.URL.Path, "/v1/") && s.refusePage(w, r, p) == nil {
 		return
 	}
+	var text bytes.Buffer
+	_ = json.NewEncoder(&text).Encode(p) // a problem has nothing that JSON lacks
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(text.Len())) // a client may still send its body, and must see the end of this
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the server notices a client that is gone
+	_, _ = text.WriteTo(w) // the server notices a client that is gone
 }
 
 // shortened returns a problem with its title, and with long user-chosen values cut.

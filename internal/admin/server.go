@@ -5,8 +5,9 @@
 //
 // A request passes the connection limit, authentication (access.go), panic recovery and the routes (server.go,
 // router.go). It is decoded by the tags of its type (bind.go, parameters.go), and a handler asks the Service. The
-// result is JSON or a problem (refuse.go). Changes of the plan are decoded as edits (edits.go), and lists are paged
-// (plan.go, page.go). Package apidoc describes the API, and package client is the other end.
+// result is JSON or a problem (refuse.go), which the client gets also while it still sends its body (unread.go).
+// Changes of the plan are decoded as edits (edits.go), and lists are paged (plan.go, page.go). Package apidoc describes
+// the API, and package client is the other end.
 package admin
 
 import (
@@ -28,7 +29,7 @@ import (
 	pages "berth/internal/admin/page"
 	"berth/internal/admin/relay"
 	"berth/internal/admin/trend"
-	"berth/internal/connlimit"
+	"berth/internal/drain"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -175,7 +176,7 @@ func New(cfg Config) *Server {
 		s.cfg.Tokens = new(Tokens)
 	}
 	s.page = s.newPage()
-	s.handlers = s.recovered(s.probed(s.permitted(s.ownSite(s.bounded(s.mux())))))
+	s.handlers = s.unread(s.recovered(s.probed(s.permitted(s.ownSite(s.bounded(s.mux()))))))
 	return s
 }
 
@@ -206,7 +207,7 @@ func (s *Server) routes() []route {
 		seen(s, api.PostCheck, func() bool { return s.cfg.Check != nil }, s.compare),
 		seen(s, api.PostRelease, func() bool { return s.cfg.Release != nil }, s.releaseLease),
 		seen(s, api.PutWitness, func() bool { return s.cfg.Show != nil }, s.showEngine),
-		letGo(raw(api.PostNews, s.hearEngine)),
+		raw(api.PostNews, s.hearEngine),
 		raw(api.PostBackup, s.backup),
 		bind(api.PostFsck, s.fsck),
 		bind(api.PostSave, s.saveState),
@@ -231,7 +232,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withShare(withPeer(ctx, c), c) }
 	limit := newShares(s.maxConnections, s.log)
 	limit.who, limit.refuse = s.whoConnects, refusing()
-	if err := s.run(ctx, server, limit.over(&peerListener{l})); err != nil {
+	over := func(l net.Listener) net.Listener { return limit.over(&peerListener{l}) }
+	if err := s.run(ctx, server, l, over); err != nil {
 		return fmt.Errorf("the admin socket: %w", err)
 	}
 	return nil
@@ -252,32 +254,22 @@ func (s *Server) newHTTP(level logrus.Level) *http.Server {
 	}
 }
 
-// run serves on l until ctx ends.
-func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) error {
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		s.end()
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		err := server.Shutdown(drain)
-		if err != nil {
-			err = server.Close() // the remaining clients do not read
-		}
-		stopped <- err
-	})
-	err := server.Serve(l)
-	if stop() {
-		return err
-	}
-	return <-stopped
+// run serves on l, with its limit, until ctx ends.
+func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener,
+	limit func(net.Listener) net.Listener) error {
+	stop := context.AfterFunc(ctx, s.end)
+	defer stop()
+	return drain.Serve(ctx, server, l, drain.Config{Quiet: drain.Quiet, Longest: drainTimeout, Limit: limit})
 }
 
 // recovered limits a handler's panic to its request.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer connlimit.Answering(r.Context())()
 		w = &answer{ResponseWriter: w}
 		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser must not guess another type
+		if s.isEnding() {
+			w.Header().Set("Connection", "close")
+		}
 		defer func() {
 			p := recover()
 			if p == nil {

@@ -50,4 +50,5 @@ type Service interface {
 
 	// The store.
 	Check(context.Context) ([]string, error)
+	Waiting() int // releases, and uses of headroom, that a store could not write yet
 }

@@ -253,6 +253,9 @@ func recognize(ctx context.Context, who *caller) {
 	}
 }
 
+// NetConn returns the connection without the share.
+func (c *sharedConn) NetConn() net.Conn { return c.Conn }
+
 // Close implements net.Conn.
 func (c *sharedConn) Close() error {
 	defer c.give()

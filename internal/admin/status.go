@@ -24,7 +24,7 @@ func (s *Server) version(context.Context, api.None) (api.Version, error) { retur
 
 func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	st := api.Status{Version: s.cfg.Version, Uptime: time.Since(s.cfg.Version.Started).Seconds(), Writable: true,
-		Settings: s.cfg.Settings, Unknown: s.cfg.Unknown}
+		Settings: s.cfg.Settings, Unknown: s.cfg.Unknown, Waiting: s.cfg.Service.Waiting()}
 	var err error
 	if st.Totals, err = s.cfg.Service.Totals(ctx); err != nil {
 		return st, err

@@ -133,8 +133,9 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error
 	limit := newShares(s.maxConnections, s.log)
 	limit.who = networkOf
 	server.ConnContext = withShare
-	if err := s.run(ctx, server, tls.NewListener(limit.over(l),
-		&tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient})); err != nil {
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient}
+	over := func(l net.Listener) net.Listener { return tls.NewListener(limit.over(l), config) }
+	if err := s.run(ctx, server, l, over); err != nil {
 		return fmt.Errorf("the admin API on %s: %w", l.Addr(), err)
 	}
 	return nil

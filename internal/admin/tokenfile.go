@@ -139,22 +139,35 @@ func (s *storedToken) token() (*token, error) {
 		[sha256.Size]byte(hash)), nil
 }
 
+// Restore writes the file again if it was removed or replaced, and returns its path then. A removed token stays
+// removed, whatever the file contains.
+func (t *Tokens) Restore() (path string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.path == "" {
+		return "", nil
+	}
+	want, err := encodeTokens(t.list())
+	if err != nil {
+		return "", err
+	}
+	switch has, err := readOwn(t.path, os.Geteuid()); {
+	case err == nil && bytes.Equal(has, want), errors.Is(err, fs.ErrNotExist) && len(t.list()) == 0:
+		return "", nil
+	}
+	return t.path, t.save(t.list())
+}
+
 // save replaces the file, readable only by its owner. After a crash the old or the new content is there.
 func (t *Tokens) save(all []*token) error {
 	if t.path == "" {
 		return nil
 	}
-	file := tokenFile{Version: tokenFileVersion, Tokens: []storedToken{}}
-	for _, one := range all {
-		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role, Account: one.Account,
-			Since: one.since, SHA256: hex.EncodeToString(one.hash[:]),
-			Created: one.Created, By: one.By, Expires: one.Expires})
-	}
-	text, err := json.MarshalIndent(file, "", "  ")
+	text, err := encodeTokens(all)
 	if err != nil {
 		return err
 	}
-	err = atomicfile.Write(t.path, append(text, '\n'))
+	err = atomicfile.Write(t.path, text)
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
@@ -162,4 +175,16 @@ func (t *Tokens) save(all []*token) error {
 		return fmt.Errorf("the tokens could not be written: %w", err)
 	}
 	return nil
+}
+
+// encodeTokens returns the content of the file.
+func encodeTokens(all []*token) ([]byte, error) {
+	file := tokenFile{Version: tokenFileVersion, Tokens: []storedToken{}}
+	for _, one := range all {
+		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role, Account: one.Account,
+			Since: one.since, SHA256: hex.EncodeToString(one.hash[:]),
+			Created: one.Created, By: one.By, Expires: one.Expires})
+	}
+	text, err := json.MarshalIndent(file, "", "  ")
+	return append(text, '\n'), err
 }

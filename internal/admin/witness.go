@@ -17,10 +17,6 @@ import (
 // maxNews is the largest line of POST /v1/witness/news.
 const maxNews = 4 << 20
 
-// answerTime is how long the rest of a refused body is read and discarded. If the connection closed at once, a client
-// that still writes could not read the refusal.
-const answerTime = time.Second
-
 // check compares the records with the engine and changes nothing.
 func (s *Server) check(ctx context.Context, _ api.None) (ipam.CheckReport, error) {
 	return s.compare(ctx, ipam.CheckRequest{})
@@ -37,7 +33,24 @@ func (s *Server) compare(ctx context.Context, req ipam.CheckRequest) (report ipa
 	}
 	s.addElastic(ctx, &report)
 	s.addHost(ctx, &report)
+	report.Waiting = s.cfg.Service.Waiting()
+	report.Absent = s.absentHosts(ctx)
 	return report, nil
+}
+
+// absentHosts returns the hosts whose leases nobody compares now. If the cluster's store is out of reach, the report
+// says that already.
+func (s *Server) absentHosts(ctx context.Context) (absent []ipam.AbsentHost) {
+	hosts, err := s.cfg.Service.Hosts(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, h := range hosts {
+		if !h.Present && !h.Self && h.Leases > 0 {
+			absent = append(absent, ipam.AbsentHost{Host: h.Name, Leases: h.Leases})
+		}
+	}
+	return absent
 }
 
 // releaseLease ends a lease whose endpoint is gone.
@@ -120,22 +133,6 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request, req api.News
 		return invalid("the news broke off: %v", err)
 	}
 	return reply(w, api.OK())
-}
-
-// letGo answers a refusal without the rest of an endless body, so that a client that still writes can read it.
-func letGo(r route) route {
-	inner := r.handle
-	r.handle = func(w http.ResponseWriter, req *http.Request) error {
-		err := inner(w, req)
-		if err != nil {
-			control := http.NewResponseController(w)
-			_ = control.EnableFullDuplex() // HTTP/2 needs no such call
-			w.Header().Set("Connection", "close")
-			_ = control.SetReadDeadline(time.Now().Add(answerTime))
-		}
-		return err
-	}
-	return r
 }
 
 // readNews reads a line; nil: it is empty.

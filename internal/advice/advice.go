@@ -73,16 +73,22 @@ func sentence(do ipam.Do) string {
 	case ipam.DoReplaceReservation:
 		return "end the reservation first with `berth reservation rm`, or change it with --replace, which keeps both " +
 			"until the new one is in use"
+	case ipam.DoReserveHeld:
+		return "--force reserves it for the time after its release"
 	case ipam.DoReserveSeveral:
 		return "name them with `--ip %s:ip0=...,ip1=...`"
 	case ipam.DoReleaseTaken:
 		return "release it with `berth address release`"
+	case ipam.DoReleaseOwner:
+		return "run `berth address release %s --owner %s`"
 	case ipam.DoRetakeAddress:
 		return "change it with `berth address take`"
 	case ipam.DoRecordAddress:
 		return "record the one that was chosen with `berth address take`"
 	case ipam.DoReleaseDead:
 		return "if there is no such container, `berth lease release` frees it"
+	case ipam.DoReleaseDeadOn:
+		return "if there is no such container, `berth lease release` frees it on host %s"
 	case ipam.DoForceRelease:
 		return "--force releases it anyway; a container that has it could then share it with another"
 	case ipam.DoImportAgain:

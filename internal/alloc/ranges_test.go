@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"net/netip"
 	"strings"
@@ -43,6 +44,8 @@ func TestParseRange(t *testing.T) {
 		{"10.0.0.1-10.0.0.9", "10.0.0.1", "10.0.0.9", "10.0.0.1-10.0.0.9"},
 		{"10.0.0.1-10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.1"},
 		{"10.0.0.0-10.0.0.255", "10.0.0.0", "10.0.0.255", "10.0.0.0/24"},
+		{"10.0.0.1-9", "10.0.0.1", "10.0.0.9", "10.0.0.1-10.0.0.9"},
+		{"10.0.0.0-255", "10.0.0.0", "10.0.0.255", "10.0.0.0/24"},
 		{"10.0.0.1+9", "10.0.0.1", "10.0.0.9", "10.0.0.1-10.0.0.9"},
 		{"10.0.0.1+1", "10.0.0.1", "10.0.0.1", "10.0.0.1"},
 		{"0.0.0.0+4294967296", "0.0.0.0", "255.255.255.255", "0.0.0.0/0"},
@@ -101,6 +104,9 @@ func TestParseRangeRefuses(t *testing.T) {
 		{"10.0.0.0/33", "a number from 0 to 32"},
 		{"fd00::/129", "a number from 0 to 128"},
 		{"10.0.0.0/", `"" is not a length`},
+		{"10.0.0.0/255.255.254.0", `"255.255.254.0" is a mask; write 10.0.0.0/23`},
+		{"10.0.0.0/255.0.255.0", `"255.0.255.0" is not a length`},
+		{"2001:db8::/255.255.254.0", `"255.255.254.0" is not a length`},
 		{"10.0.0.0/-1", "is not an IPv4 or IPv6 address"},
 		{"10.0.0.0/08", "write 10.0.0.0/8"},
 		{"10.0.0.0/8/9", `"8/9" is not a length`},
@@ -113,6 +119,16 @@ func TestParseRangeRefuses(t *testing.T) {
 		{" 10.0.0.1", "has blanks"},
 		{"10.0.0.1 - 10.0.0.2", "has blanks"},
 		{"10.0.0.1\n", "has blanks"},
+		{"10.0.0.1-10.0.0.4, 10.0.0.7-10.0.0.9", "these are 2 ranges; give each one by itself, 10.0.0.1-10.0.0.4 first"},
+		{"10.0.0.1 10.0.0.2;10.0.0.3", "these are 3 ranges"},
+		{"10.0.0.9-1", "it is reversed; write 10.0.0.1-10.0.0.9"},
+		{"10.0.0.1-256", `"256" cannot end an IPv4 address; write a range like 10.0.0.10-10.0.0.20, or 10.0.0.10-20`},
+		{"10.0.0.1-09", `"09" cannot end an IPv4 address`},
+		{"fd00::1-9", "write both addresses in full"},
+		{"100-150", `"100" is not an IPv4 or IPv6 address; write an address like 10.0.0.10, or a range like 10.0.0.10-`},
+		{"10.0.0.1-10.0.9", `"10.0.9" is not an IPv4 or IPv6 address; write an address like 10.0.0.10, or a range`},
+		{"10.0.0.1..10.0.0.9", "or a range like 10.0.0.10-10.0.0.20, or 10.0.0.10-20 for short"},
+		{"10.0.0.1_9", "or a range like"},
 		{"10.0.0.1-10.0.0.2-10.0.0.3", "is not an IPv4 or IPv6 address"},
 	} {
 		r, err := ParseRange(c.in)
@@ -194,6 +210,9 @@ func TestRangesRoundTrip(t *testing.T) {
 		raw := rapid.SliceOfN(rapid.Byte(), length, length)
 		a, _ := netip.AddrFromSlice(raw.Draw(t, "a"))
 		b, _ := netip.AddrFromSlice(raw.Draw(t, "b"))
+		if length == 4 && rapid.Bool().Draw(t, "near") {
+			b, _ = netip.AddrFromSlice(append(a.AsSlice()[:3], rapid.Byte().Draw(t, "last")))
+		}
 		if b.Less(a) {
 			a, b = b, a
 		}
@@ -203,6 +222,12 @@ func TestRangesRoundTrip(t *testing.T) {
 		}
 		if r.From().Is4In6() || r.To().Is4In6() {
 			return
+		}
+		if a.Is4() && netip.PrefixFrom(r.From(), 24).Contains(r.To()) {
+			short := fmt.Sprintf("%s-%d", r.From(), r.To().As4()[3])
+			if got, err := ParseRange(short); err != nil || got != r {
+				t.Fatalf("ParseRange(%q) = %v, %v; want %v", short, got, err, r)
+			}
 		}
 		for _, s := range []string{FormatRange(r), r.From().String() + "-" + r.To().String(), r.From().String() + "+" +
 			Size(r).String()} {

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -13,6 +14,9 @@ import (
 // An address of one endpoint is never given to a second, whatever MAC or name that sends. An endpoint that lost its
 // address gets it again at its next start (Target.repeats). A preferred address is given or refused with the reason.
 func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
+	if err := s.MakeWaiting(ctx); err != nil {
+		return netip.Prefix{}, err
+	}
 	given, _, err := RequestAddress(ctx, s.homes.Own, req)
 	if err != nil {
 		LeaveBehind(ctx, s.homes.Own, req)
@@ -58,28 +62,35 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 	return given, made, err
 }
 
-// ReleaseAddress releases an address. It acts only on a lease taken through this attachment. It ignores a free
-// address, another attachment's, the subnet's gateway, and a removed pool, because the engine could not handle an
-// error. The address is remembered for its last holder.
-func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
-	_, err := ReleaseAddress(ctx, s.homes.Own, pool, addr)
-	return err
-}
-
-// ReleaseAddress is Allocator.ReleaseAddress on one ledger. It also returns the id of the lease that it ended, even
+// ReleaseAddress is Allocator.ReleaseAddress (waiting.go) on one ledger. It also returns the id of the lease that it ended, even
 // with store.ErrUnknown; 0 if there was none.
 func ReleaseAddress(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (ended uint64, err error) {
+	others := othersWith(s, pool, addr)
 	err = s.Update(ctx, func(c *ledger.Change) (err error) {
-		ended, err = GiveFree(c, pool, addr, 0)
+		if len(others) > 0 {
+			ended, err = handOver(c, pool, addr, others)
+		} else {
+			ended, err = GiveFree(c, pool, addr, 0)
+		}
 		return err
 	})
 	return ended, err
 }
 
+// othersWith tells the witness of a release, and returns the containers that still run with the address.
+func othersWith(s *ledger.Ledger, pool ipam.ID, addr netip.Addr) []ipam.Container {
+	at := s.Attachment(pool)
+	if at == nil || s.Known().Left == nil {
+		return nil
+	}
+	return s.Known().Left(at.Space, at.CIDR, addr)
+}
+
 // takeAny chooses an address in the order of the design: the requester's own, then its last one. Then each pool gives
 // its lowest address that was never used, or the one released longest ago.
 func (t *Target) takeAny(req ipam.AddressRequest) (netip.Addr, error) {
-	lost, err := t.Repeated(&req, func(*ipam.Lease) bool { return true })
+	// the lease of a container that comes back is like a memory, so a reservation comes before it
+	lost, err := t.Repeated(&req, func(l *ipam.Lease) bool { return !t.comesBack(&req, l) })
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -109,10 +120,16 @@ func (t *Target) takePreferred(req ipam.AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	if held.Held() {
+		if req.Hint.Sure {
+			req.TakeHint()
+		}
 		if t.repeats(req, held) {
 			return addr, t.takeOver(req, held)
 		}
 		return addr, t.replay(req, held)
+	}
+	if by, runs := t.runsElsewhere(addr, cmp.Or(req.Name, req.Hint.Name)); runs {
+		return netip.Addr{}, runsError(t.Change, addr, by)
 	}
 	r := held.Reserved()
 	switch {
@@ -131,6 +148,14 @@ func (t *Target) takePreferred(req ipam.AddressRequest) (netip.Addr, error) {
 // take writes the lease and its event. before is the address's record in this transaction.
 func (t *Target) take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lease, kind ipam.Kind) error {
 	t.TakenSince(t.At.ID)
+	if before.Held() { // its endpoint has lost it
+		if _, err := t.Event(before.Event(ipam.LeaseReleased, t.Sub, "")); err != nil {
+			return err
+		}
+	}
+	if err := t.endLost(&req, addr); err != nil {
+		return err
+	}
 	l := &ipam.Lease{Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
 		Container: t.Known().ContainerOf(req.Name), Guessed: req.Guessed && req.Name != "", Host: t.Host(),
 		DHCP: t.DHCP, Reservation: before.Reserved()}
@@ -161,9 +186,6 @@ func (t *Target) create(l, before *ipam.Lease, e *ipam.Event) error {
 // takeOver ends a lease that its endpoint has lost, and leases the address to the next one in the same transaction.
 func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
 	req.TakeHint()
-	if _, err := t.Event(held.Event(ipam.LeaseReleased, t.Sub, "")); err != nil {
-		return err
-	}
 	return t.take(req, held.Address, held, held.Kind)
 }
 

@@ -83,7 +83,7 @@ type requested struct {
 
 // Reserved implements source. A stand-in gets the reservation of the container that it replaces.
 func (r *requested) Reserved() (*ipam.Lease, error) {
-	if l, err := r.ReservedFor(r.who, r.req.MAC); err != nil || l != nil {
+	if l, err := r.ReservedFor(r.who, r.req); err != nil || l != nil {
 		return l, err
 	}
 	return r.standIn(*r.req, r.who)
@@ -109,18 +109,24 @@ func addressOf(l *ipam.Lease) netip.Addr {
 	return l.Address
 }
 
-// ReservedFor returns the free address that is reserved for the owners of a name, or else for a MAC. If all of an
-// owner's addresses are taken, it returns a refusal, because any other address would be wrong.
-func (t *Target) ReservedFor(who ipam.Meaning, mac ipam.MAC) (*ipam.Lease, error) {
+// ReservedFor returns the free address that is reserved for the owners of a name, or else for the MAC of req. If all of
+// an owner's addresses are taken, it returns a refusal, because any other address would be wrong. A container that comes
+// back may have the address whose release was lost.
+func (t *Target) ReservedFor(who ipam.Meaning, req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if t.Sx.Reserved() == 0 {
 		return nil, nil
 	}
 	l, err := t.reservation(who.Owners)
-	if l == nil && err == nil && mac != (ipam.MAC{}) {
-		l, err = t.reservation(slices.Values([]string{mac.String()}))
+	if l == nil && err == nil && req.MAC != (ipam.MAC{}) {
+		l, err = t.reservation(slices.Values([]string{req.MAC.String()}))
 	}
-	if l.Held() {
+	switch {
+	case l.Held() && !t.comesBack(req, l):
 		return nil, HeldError(t.Change, t.Sub, l)
+	case l != nil:
+		if by, runs := t.runsElsewhere(l.Address, req.Name); runs {
+			return nil, runsError(t.Change, l.Address, by)
+		}
 	}
 	return l, err
 }
@@ -150,16 +156,20 @@ func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if t.Index().Policy(t.Sub).Forget {
 		return nil, nil
 	}
-	may := func(m *ipam.Lease) bool { return t.recalls(m) && !t.Kept.From(req.Name, m.Address) }
+	may := func(m *ipam.Lease) bool {
+		_, runs := t.runsElsewhere(m.Address, req.Name)
+		return t.recalls(m) && !t.Kept.From(req.Name, m.Address) && !runs
+	}
 	for _, home := range req.Hint.Home {
 		if !t.Sub.CIDR.Contains(home) {
 			continue
 		}
-		if m, err := t.Record(home); err != nil || isMemory(m) && may(m) {
+		if m, err := t.Record(home); err != nil || IsMemory(m) && may(m) {
 			return m, err
 		}
 	}
-	own, err := LastHad(t.Sx, t.Known().ContainerOf(req.Name), req.Name, req.MAC, t.Record, may)
+	had := func(l *ipam.Lease) bool { return IsMemory(l) || l.Reserved() == nil && t.comesBack(req, l) }
+	own, err := LastHad(t.Sx, t.Known().ContainerOf(req.Name), req.Name, req.MAC, t.Record, had, may)
 	if own != nil || err != nil {
 		return own, err
 	}
@@ -188,8 +198,15 @@ func (t *Target) chooseIn(pools []ledger.OpenPool, slot int) (netip.Addr, *ipam.
 				break
 			}
 			found, err := t.Record(addr)
-			if err != nil || Free(found, t.Now()) {
+			if err != nil {
 				return addr, found, err
+			}
+			if _, runs := t.runsElsewhere(addr, ""); runs {
+				t.Kept = t.Kept.And(addr) // nobody may get it, whatever the records say
+				continue
+			}
+			if Free(found, t.Now()) {
+				return addr, found, nil
 			}
 			t.Sx.Move(addr, found, found) // the index was wrong; this corrects it
 		}
@@ -205,30 +222,31 @@ func Free(l *ipam.Lease, now time.Time) bool {
 // Reading reads the record of an address, or nil if it has none. An index alone is only a hint.
 type Reading func(netip.Addr) (*ipam.Lease, error)
 
-// LastHad returns the latest memory of a container, by its short id, else its name, else its MAC, that may be given. A
-// renamed container is the same container. The address of a name belongs to whoever has the name, once its old holder
-// is gone. The quarantine does not apply.
+// LastHad returns what a container had last, by its short id, else its name, else its MAC: the latest record that had
+// selects, such as memories, and that may be given. A renamed container is the same container. The address of a name
+// belongs to whoever has the name, once its old holder is gone. The quarantine does not apply.
 func LastHad(sx *ledger.SubnetIndex, container, name string, mac ipam.MAC, read Reading,
-	may func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	had, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	own, err := latest(sx.SawContainer(container), read, func(m *ipam.Lease) bool {
-		return isMemory(m) && m.Container == container && may(m)
+		return had(m) && m.Container == container && may(m)
 	})
 	if err != nil || own != nil {
 		return own, err
 	}
 	name = ipam.RememberedName(name)
 	byName, err := latest(sx.SawName(name), read, func(m *ipam.Lease) bool {
-		return isMemory(m) && ipam.RememberedName(m.Name) == name && may(m)
+		return had(m) && ipam.RememberedName(m.Name) == name && may(m)
 	})
 	if err != nil || byName != nil {
 		return byName, err
 	}
 	return latest(sx.SawMAC(mac), read, func(m *ipam.Lease) bool {
-		return isMemory(m) && m.MAC == mac && may(m)
+		return had(m) && m.MAC == mac && may(m)
 	})
 }
 
-func isMemory(l *ipam.Lease) bool { return l.Remembered() && l.Reservation == nil }
+// IsMemory reports whether a record is only the memory of a lease.
+func IsMemory(l *ipam.Lease) bool { return l.Remembered() && l.Reservation == nil }
 
 // latest returns the record that was in use last, of those that is selects. Of two it takes the lower address; it
 // returns nil if there is none. The order of places does not help, because a rolled-back change can alter it.

@@ -166,7 +166,9 @@ func (r *dhcpRequest) confirm(ctx context.Context, addr netip.Addr) (given ipam.
 		return given, false, err
 	case got.Failure == "" && got.Lease.Address == addr:
 		return ipam.Asked{Address: addr, DHCP: ipam.NewDHCPLease(r.asker.Client, got.Lease, asked)}, false, nil
-	case got.Failure == ipam.LANRefused || got.Failure == "" || got.Failure == ipam.LANOutside:
+	case got.Failure == ipam.LANRefused || got.Failure == "" || got.Failure == ipam.LANOutside,
+		got.Failure == ipam.LANWrong && got.Lease.Address == addr, // it gave the address, and this host has it
+		!r.lasting.Lasts(r.s.Now()):                               // its time ended while the server was asked
 		return given, true, nil
 	}
 	lasting := r.lasting.As(ipam.LANUnconfirmed, lanRefused(&ask, &got).Error())
@@ -189,6 +191,10 @@ func (r *dhcpRequest) take(ctx context.Context, wish netip.Addr) (ipam.Asked, er
 	given := ipam.Asked{Address: got.Lease.Address, DHCP: ipam.NewDHCPLease(r.asker.Client, got.Lease, asked)}
 	if NotHost(r.sub.CIDR, given.Address) != "" {
 		return given, r.decline(ctx, given, lanOutside(&ask, given.Address, got.Lease.Server))
+	}
+	if given.Address == got.Lease.Server {
+		return given, r.decline(ctx, given, ipam.Refuse(ipam.ErrLAN, "the DHCP server %s gave its own address to %s by %s; "+
+			"it was declined: leave it out of the range of that server", got.Lease.Server, r.asker.Client, r.parent))
 	}
 	if x := r.sub.Exclusion(given.Address); x != nil {
 		return given, r.decline(ctx, given, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "the DHCP server %s gave %s "+

@@ -260,6 +260,8 @@ func TestLN15Failures(t *testing.T) {
 		ask A web ! lan: name an interface of this host
 		fail refused
 		ask A web ! lan: has no address for web by eth0
+		fail wrong
+		ask A web ! lan: what DHCP servers offer for web by eth0 cannot be used (3 tries on eth0)
 		fail
 		first 10.9.0.1
 		ask A web ! 10.9.0.1; 10.0.0.0/24
@@ -295,6 +297,56 @@ func TestLN15Unconfirmed(t *testing.T) {
 			fail
 			ask A web -> 10.0.0.100
 		`, "FAILURE", failure))
+	}
+}
+
+// TestLN15Short tests that a remembered address is not given after its lease has ended, even if it ended while the server
+// was asked.
+func TestLN15Short(t *testing.T) {
+	l := newOnLAN(t, eth0)
+	l.server.Lasts = time.Second
+	web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
+	l.back(web)
+	var err error
+	l.s, err = service.Open(t.Context(), service.Config{Store: l.s.Ledger.Store(), Host: "h1", Now: l.clock.Now,
+		AskLAN: func(context.Context, ipam.LANAsk) (ipam.LANAnswer, error) {
+			l.clock.Time = l.clock.Time.Add(time.Second)
+			return ipam.LANAnswer{Failure: ipam.LANSilent, Error: "4 tries"}, nil
+		}})
+	must(t, err)
+	if got, err := l.ask(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)}); !errors.Is(err, ipam.ErrLAN) {
+		t.Errorf("it has %s, whose lease is over (%v)", got, err)
+	}
+}
+
+// TestLN15ServersOwn tests that the server's own address is declined, and not given.
+func TestLN15ServersOwn(t *testing.T) {
+	newOnLAN(t, eth0).run(`
+		first 10.0.0.2
+		ask A web ! lan: the DHCP server 10.0.0.2 gave its own address to web by eth0
+		server 10.0.0.2 -> declined
+		ask A web -> 10.0.0.3
+	`)
+}
+
+// TestLN15HostsOwn tests that a container gets another address if the host itself has its former one.
+func TestLN15HostsOwn(t *testing.T) {
+	l := newOnLAN(t, eth0)
+	web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
+	l.back(web)
+	var err error
+	l.s, err = service.Open(t.Context(), service.Config{Store: l.s.Ledger.Store(), Host: "h1", Now: l.clock.Now,
+		AskLAN: func(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
+			if ask.Verb == ipam.LANConfirm {
+				l.server.Give(ask.Address, "declined")
+				return ipam.LANAnswer{Failure: ipam.LANWrong, Error: "this host has it",
+					Lease: ipam.LANLease{Address: ask.Address}}, nil
+			}
+			return l.server.Ask(ctx, ask)
+		}})
+	must(t, err)
+	if got := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)}); got == web {
+		t.Errorf("it has %s, which the host has", got)
 	}
 }
 

@@ -113,8 +113,8 @@ func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, plann
 	case req.LANTerms == sub.LANTerms:
 	case planned && !req.FromDHCP(): // the plan has the terms
 	case planned:
-		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s of network %s is planned, and where its addresses "+
-			"come from is not for a Docker network to change; leave out --ipam-opt dhcp", sub.CIDR, network).
+		return ipam.Refuse(ipam.ErrInvalid, "the plan of network %[2]s decides about DHCP on the subnet %[1]s; "+
+			"leave out --ipam-opt dhcp", sub.CIDR, network).
 			OrAdvise(ipam.DoModifyNetwork, network)
 	case sub.FromDHCP():
 		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s come from its DHCP server in network %s; ask "+

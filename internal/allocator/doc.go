@@ -11,6 +11,7 @@
 // container stands in for, standin.go), remembered, never used, released longest ago. Where the DHCP server of a LAN
 // chooses, dhcp.go asks it (lan.go). release.go ends leases, and reservations whose time is over.
 //
-// refusal.go words the errors. witness.go receives the witness's observations. Edits, and addresses claimed in advance
-// (headroom.go), are chosen in the order of choose.go, too.
+// waiting.go keeps releases that the host's own store cannot write. refusal.go words the errors. witness.go receives
+// the witness's observations. Edits, and addresses claimed in advance (headroom.go), are chosen in the order of
+// choose.go, too.
 package allocator

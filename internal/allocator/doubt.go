@@ -37,10 +37,39 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 	return noDoubt
 }
 
+// comesBack reports whether req is the next start of the container that held was taken for, or of its successor. The
+// engine must have named the container, by its name or by its lock, and its word must prove that the lease has no
+// endpoint. So a container whose release was lost gets its own address at once.
+func (t *Target) comesBack(req *ipam.AddressRequest, held *ipam.Lease) bool {
+	named := req.Name != "" && (!req.Guessed || req.Hint.Sure)
+	return named && held.Held() && held.Attachment == t.At.ID && held.Host == t.Host() && !t.At.Swarm &&
+		(held.Kind == ipam.Automatic || held.Kind == ipam.Static) && !t.Index().Answered(held.ID) &&
+		t.Known().ReturnsTo(t.Sub.Space, t.Sub.CIDR, held, req.Name)
+}
+
+// endLost ends the other leases of a container that comes back. It has one endpoint on a Docker network.
+func (t *Target) endLost(req *ipam.AddressRequest, given netip.Addr) error {
+	for _, addr := range t.Sx.SawContainer(t.Known().ContainerOf(req.Name)) {
+		l, err := t.Record(addr)
+		if err != nil {
+			return err
+		}
+		if addr != given && t.comesBack(req, l) {
+			if err := Release(t.Change, t.Sub, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // repeats reports whether req is the next start of the endpoint that held was taken for. The lease must be in doubt.
 // The attachment and MAC must match, and so must the name, if sent, or the container. Without a MAC the name suffices
 // if the lease surely has no endpoint, so a renamed container keeps its address. An address alone identifies nobody.
 func (t *Target) repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
+	if t.comesBack(&req, held) {
+		return true
+	}
 	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
 		return false
 	}
@@ -51,10 +80,15 @@ func (t *Target) repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	return is == isLost || is == mayBeLost && req.MAC != (ipam.MAC{})
 }
 
-// sameEndpoint reports whether req is from the endpoint of a lease. A renamed container is still the same one.
+// sameEndpoint reports whether req is from the endpoint of a lease. A renamed container is still the same one, and the
+// next one of its name is another.
 func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
-	if held.Container != "" && held.Container == t.Known().ContainerOf(req.Name) {
+	switch {
+	case held.Container == "":
+	case held.Container == t.Known().ContainerOf(req.Name):
 		return held.MAC == req.MAC
+	case req.Name != "" && t.Known().StillExists("", held.Container):
+		return false
 	}
 	return SameEndpoint(req, held.MAC, held.Name)
 }

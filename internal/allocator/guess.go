@@ -15,19 +15,32 @@ import (
 const restartTime = time.Second
 
 // ask asks the witness which container sent req, if req has no name. Call it before the transaction, because the answer
-// may take a quarter of a second.
+// may take a quarter of a second, and the witness's first view after the daemon's start a little longer.
 func ask(ctx context.Context, s *ledger.Ledger, req *ipam.AddressRequest) {
-	if s.Known().Ask == nil || req.Gateway || req.Seen {
+	if req.Gateway || req.Seen {
+		return
+	}
+	if first := s.Known().FirstView; first != nil {
+		first(ctx)
+	}
+	if s.Known().Ask == nil {
 		return
 	}
 	at := s.Attachment(req.Pool)
 	if at == nil || !guessable(req, at) {
 		return
 	}
-	req.Hint = s.Known().Ask(ctx, ipam.Question{Space: at.Space, CIDR: at.CIDR, Address: req.Preferred})
+	req.Hint = s.Known().Ask(ctx, ipam.Question{Space: at.Space, CIDR: at.CIDR, Address: req.Preferred,
+		Held: ledger.Ask(s, func(ix *ledger.Index) bool { return held(ix, at, req.Preferred) })})
 	if len(req.Hint.Name) > ipam.MaxText { // no lease could keep it
 		req.Hint.Name = ""
 	}
+}
+
+// held reports whether the index knows a lease of an address in an attachment's subnet.
+func held(ix *ledger.Index, at *ipam.Attachment, addr netip.Addr) bool {
+	sx := ix.Subnet(at.Subnet)
+	return addr.IsValid() && sx != nil && sx.Claim(addr).Held
 }
 
 // guessable reports whether req can be from a container that sends no name. A swarm's manager asks for all of its
@@ -85,10 +98,10 @@ const bootTime = 30 * time.Second
 // several containers that restart share only their own old addresses. The requester is unknown, so a quarantine counts.
 // A container with a MAC of its own is not unknown: its MAC tells it from the others.
 func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	free := func(m *ipam.Lease) bool { return isMemory(m) && !chosenMAC(m.MAC) && Free(m, t.Now()) && may(m) }
+	free := func(m *ipam.Lease) bool { return IsMemory(m) && !chosenMAC(m.MAC) && Free(m, t.Now()) && may(m) }
 	for _, name := range hint.Others {
 		id := t.Known().ContainerOf(name)
-		if m, err := LastHad(t.Sx, id, name, ipam.MAC{}, t.Record, free); m != nil || err != nil {
+		if m, err := LastHad(t.Sx, id, name, ipam.MAC{}, t.Record, IsMemory, free); m != nil || err != nil {
 			return m, err
 		}
 	}

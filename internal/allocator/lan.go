@@ -93,7 +93,7 @@ func (t *Target) lastFromDHCP(req *ipam.AddressRequest) (*ipam.Lease, error) {
 		return nil, nil
 	}
 	// a server knows a client by its name, so a renamed container is another client
-	return LastHad(t.Sx, "", req.Name, req.MAC, t.Record,
+	return LastHad(t.Sx, "", req.Name, req.MAC, t.Record, IsMemory,
 		func(m *ipam.Lease) bool { return m.DHCP == nil || !m.DHCP.Returned })
 }
 

@@ -48,6 +48,15 @@ func TestAttachToPlanned(t *testing.T) {
 			ask A mac=1 -> 198.51.100.1
 			ask B mac=2 -> 198.51.100.2
 		`},
+		{"of a family that it does not have", `
+			network net4 subnet=192.0.2.0/24
+			network net6 subnet=fd00::/64
+			attach A net=net6 ! notfound; network net6 has no IPv4 subnet, and the engine asks for one; it has 1 subnet fd00::/64;
+			attach A net=net6 ! notfound; with --ipv4=false (engine 28 or newer)
+			attach A net=net6 six -> fd00::/64
+			attach B net=net4 six ! notfound; no IPv6 subnet, and the engine asks for one; it has 1 subnet 192.0.2.0/24; create
+			attach B net=net4 six ! notfound; without --ipv6
+		`},
 		{"of another space", `
 			network net1 space=lab subnet=192.0.2.0/24,pool
 			attach A net=net1 space=lab -> 192.0.2.0/24

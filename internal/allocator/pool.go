@@ -14,10 +14,13 @@ import (
 )
 
 // Allocator answers what the engine and its witness ask.
-type Allocator struct{ homes ledger.Homes }
+type Allocator struct {
+	homes   ledger.Homes
+	waiting *waiting // releases that the host's own store could not write
+}
 
 // Of returns the Allocator over the stores of a host's records.
-func Of(homes ledger.Homes) Allocator { return Allocator{homes} }
+func Of(homes ledger.Homes) Allocator { return Allocator{homes, new(waiting)} }
 
 // RequestPool attaches to the subnet of the given CIDR and creates it if necessary. Without a CIDR it carves one from
 // the bases. A repeated CIDR and range is a second attachment to the same subnet. It refuses an overlap
@@ -32,6 +35,12 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 	if err := s.fromServer(ctx, &req); err != nil {
 		return ipam.PoolGrant{}, err
 	}
+	if err := s.MakeWaiting(ctx); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if err := s.endUnnetworked(ctx, &req); err != nil {
+		return ipam.PoolGrant{}, err
+	}
 	var grant ipam.PoolGrant
 	err := Update(ctx, s.homes.Own, func(c *ledger.Change) (err error) {
 		if err := c.MayTake(); err != nil {
@@ -41,7 +50,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 			grant, err = attachPlanned(c, req)
 			return err
 		}
-		if err := c.EnsureSpace(req.Space); err != nil {
+		if err := c.NameSpace(req.Space); err != nil {
 			return err
 		}
 		cidr := req.CIDR
@@ -89,8 +98,8 @@ func check(req *ipam.PoolRequest) error {
 		}
 		return nil
 	}
-	if req.CIDR != req.CIDR.Masked() {
-		return ipam.Refuse(ipam.ErrInvalid, "%s has host bits set; the subnet is %s", req.CIDR, req.CIDR.Masked())
+	if err := ipam.CheckPrefix(req.CIDR); err != nil {
+		return err
 	}
 	if req.Bits != 0 {
 		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s has a size already; give the subnet or the size, not both",
@@ -199,6 +208,9 @@ func attachmentID(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) ipam
 
 // createSubnet creates a subnet and its network. The caller writes the subnet's record.
 func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*ipam.Subnet, error) {
+	if err := ipam.CheckSubnet(cidr); err != nil {
+		return nil, err
+	}
 	n := &ipam.Network{ID: c.NewID(), Space: req.Space, Created: c.Now()}
 	n.Name = "net-" + n.ID.Short()
 	if taken, err := c.Tx().Get(ledger.NameKey(nil, n.Name)); err != nil || taken != nil {

@@ -10,10 +10,45 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// ReleasePool ends an attachment and its leases. The last attachment removes its subnet and network. An
-// unknown attachment is no error. Remaining leases are no error either, because the engine leaks some.
-func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
-	return end(ctx, s.homes.Own, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
+// ReleasePool is Allocator.ReleasePool (waiting.go) on one ledger. It never waits.
+func ReleasePool(ctx context.Context, s *ledger.Ledger, pool ipam.ID) error {
+	return end(ctx, s, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
+}
+
+// endUnnetworked ends this host's attachments to the requested subnet whose Docker network was removed unseen, before
+// another Docker network attaches to it.
+func (s Allocator) endUnnetworked(ctx context.Context, req *ipam.PoolRequest) error {
+	home := s.homes.Own
+	if home.Known().Unnetworked == nil || req.Swarm {
+		return nil
+	}
+	gone := func(ix *ledger.Index, at *ipam.Attachment) bool {
+		sx := ix.Subnet(at.Subnet)
+		if at.Ended || at.Swarm || at.Host != home.Host() || sx == nil {
+			return false
+		}
+		n := ix.Network(sx.Record().Network)
+		wanted := at.Space == req.Space && at.CIDR == req.CIDR ||
+			req.Network != "" && n != nil && (n.Name == req.Network || n.ID.String() == req.Network)
+		return wanted && home.Known().Unnetworked(at.Space, at.CIDR, at.Created)
+	}
+	all := ledger.Ask(home, func(ix *ledger.Index) (all []ipam.ID) {
+		for id, at := range ix.Attachments() {
+			if gone(ix, at) {
+				all = append(all, id)
+			}
+		}
+		return all
+	})
+	for _, id := range all {
+		err := end(ctx, home, id, func(c *ledger.Change, at *ipam.Attachment) (bool, error) {
+			return gone(c.Index(), at), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end ends an attachment if a condition holds in the same transaction. If a failure interrupts it after that, a

@@ -1,7 +1,6 @@
 package allocator
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -26,6 +25,9 @@ func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error
 func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	doLook(c)
 	todo, advice := "remove that container, or ask for another address", []ipam.Advice{ipam.Advise(ipam.DoReleaseDead)}
+	if held.Host != c.Host() {
+		advice = []ipam.Advice{ipam.Advise(ipam.DoReleaseDeadOn, held.Host)}
+	}
 	switch held.Kind {
 	case ipam.Gateway, ipam.Auxiliary:
 		todo, advice = "ask for another address", nil
@@ -40,6 +42,22 @@ func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is held by %s%s since %s; %s",
 		held.Address, holder(c, sub.Space, held), whose, held.Since.Format("2006-01-02 15:04:05 MST"), todo), advice...)
+}
+
+// runsError is the refusal of an address that nobody leases, although a container runs with it. The records are older
+// than what runs. It also asks the witness to lease the address to that container.
+func runsError(c *ledger.Change, addr netip.Addr, by ipam.Container) error {
+	doLook(c)
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the container %s runs with %s, although no lease says so; "+
+		"remove that container, or ask for another address", by.Name, addr)
+}
+
+// CheckRuns refuses an address with which a container runs, whatever the records say.
+func CheckRuns(c *ledger.Change, sub *ipam.Subnet, addr netip.Addr) error {
+	if by, runs := c.Known().RunsElsewhere(sub.Space, sub.CIDR, addr, ""); runs {
+		return runsError(c, addr, by)
+	}
+	return nil
 }
 
 // holder names the holder of an address, for an error. It uses the current name of a renamed container if a witness
@@ -190,15 +208,21 @@ func lanRefused(ask *ipam.LANAsk, got *ipam.LANAnswer) error {
 	case ipam.LANRefused:
 		return ipam.Refuse(ipam.ErrLAN, "the DHCP server has no address for %s by %s (%s); see its range and its "+
 			"reservations", whom, ask.Parent, got.Error)
+	case ipam.LANWrong:
+		return ipam.Refuse(ipam.ErrLAN, "what DHCP servers offer for %s by %s cannot be used (%s); correct the range and "+
+			"the options of that server", whom, ask.Parent, got.Error)
 	case ipam.LANOutside:
 		return lanOutside(ask, got.Lease.Address, got.Lease.Server)
 	case ipam.LANParent:
 		return ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s (%s); name an interface of this "+
 			"host that is up", whom, ask.Parent, got.Error)
 	case ipam.LANNoEdge:
-		return ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s: %s, and only an "+
-			"edge can use LANs", whom, ask.Parent, cmp.Or(got.Error, "no edge is connected to this daemon")).
-			Advise(ipam.DoRunEdge)
+		refused := ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s gives no address by %s: %s", whom, ask.Parent,
+			got.Error)
+		if got.Error == ledger.NoRelay {
+			return refused.Advise(ipam.DoRunEdge)
+		}
+		return refused // it says how to start one
 	}
 	return fmt.Errorf("%w: the DHCP server was asked for %s by %s: %s (%s)", ipam.ErrLAN, whom, ask.Parent, got.Error,
 		got.Failure)

@@ -13,26 +13,57 @@ import (
 // GiveFree ends the lease of an address that was taken through an attachment, and returns its id. With an id, it ends
 // only that lease.
 func GiveFree(c *ledger.Change, pool ipam.ID, addr netip.Addr, id uint64) (ended uint64, err error) {
-	t, err := OpenTarget(c, pool)
-	if errors.Is(err, ipam.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
+	t, held, err := takenThrough(c, pool, addr)
+	if held == nil || id != 0 && held.ID != id {
 		return 0, err
-	}
-	if err := t.Revive(); err != nil {
-		return 0, err
-	} else if !t.Sub.CIDR.Contains(addr) {
-		return 0, nil
-	}
-	held, err := t.Record(addr)
-	if err != nil {
-		return 0, err
-	}
-	if !held.Held() || held.Attachment != pool || held.Kind == ipam.Headroom || id != 0 && held.ID != id {
-		return 0, nil
 	}
 	return held.ID, Release(t.Change, t.Sub, held)
+}
+
+// takenThrough returns the lease of an address that was taken through an attachment. It is nil if there is none.
+func takenThrough(c *ledger.Change, pool ipam.ID, addr netip.Addr) (t *Target, held *ipam.Lease, err error) {
+	t, err = OpenTarget(c, pool)
+	if errors.Is(err, ipam.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.Revive(); err != nil {
+		return nil, nil, err
+	}
+	held, err = t.heldThrough(pool, addr)
+	return t, held, err
+}
+
+// heldThrough is takenThrough for an open target. It changes nothing.
+func (t *Target) heldThrough(pool ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
+	if !t.Sub.CIDR.Contains(addr) {
+		return nil, nil
+	}
+	held, err := t.Record(addr)
+	if err != nil || !held.Held() || held.Attachment != pool || held.Kind == ipam.Headroom {
+		return nil, err
+	}
+	return held, nil
+}
+
+// handOver ends a lease of an address that other containers still have, and leases the address to one of them. It
+// returns the id of the ended lease. Nobody knows which container has released it; if it was the new holder, the witness
+// corrects the lease.
+func handOver(c *ledger.Change, pool ipam.ID, addr netip.Addr, others []ipam.Container) (ended uint64, err error) {
+	t, held, err := takenThrough(c, pool, addr)
+	if held == nil {
+		return 0, err
+	}
+	doLook(c)
+	heir := others[0]
+	for _, other := range others {
+		if ipam.ShortContainer(other.ID) != held.Container && other.Name != held.Name {
+			heir = other
+		}
+	}
+	return held.ID, t.take(ipam.AddressRequest{Pool: pool, Name: heir.Name}, addr, held, held.Kind)
 }
 
 // Release turns a live lease into a memory. If there are too many memories, it forgets the oldest. Headroom had no

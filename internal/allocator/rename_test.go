@@ -42,6 +42,14 @@ func TestRename(t *testing.T) {
 			idle c
 			ask A -> 192.0.2.1
 		`},
+		{"started again by an engine that names nobody, after a power cut", `
+			attach A cidr=192.0.2.0/28
+			call x web
+			ask A web mac=1 ip=192.0.2.9 -> 192.0.2.9
+			sight 192.0.2.9 gone
+			ask A mac=1 ip=192.0.2.9 -> 192.0.2.9
+			ask A mac=2 ip=192.0.2.9 ! inuse
+		`},
 		{"while it is stopped, and others come meanwhile", two + `
 			back A 192.0.2.1
 			call x c

@@ -99,7 +99,12 @@ func (t *Target) standInFor(old *ipam.RemovedReplica, name string, replica *ipam
 func (t *Target) reservedOf(name string) (*ipam.Lease, error) {
 	l, err := t.reservation(t.Index().Network(t.Sub.Network).Owners(name))
 	if l.Held() {
-		l = nil
+		return nil, err
+	}
+	if l != nil {
+		if _, runs := t.runsElsewhere(l.Address, ""); runs {
+			return nil, err
+		}
 	}
 	return l, err
 }

@@ -148,7 +148,12 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 		family = "IPv6"
 	}
 	if taken == 0 {
-		return ipam.Refuse(ipam.ErrNotFound, "network %s has no %s subnet; it has %s", p.N.Name, family, p.SubnetList())
+		without := "create the Docker network with --ipv4=false (engine 28 or newer)"
+		if ipv6 {
+			without = "create the Docker network without --ipv6"
+		}
+		return ipam.Refuse(ipam.ErrNotFound, "network %s has no %s subnet, and the engine asks for one; it has %s; %s",
+			p.N.Name, family, p.SubnetList(), without).OrAdvise(ipam.DoAddSubnetTo, p.N.Name)
 	}
 	return ipam.Refuse(ipam.ErrInUse,
 		"each %s subnet of network %s has a Docker network on this host already; share one "+
@@ -177,8 +182,8 @@ func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.
 		return nil
 	}
 	if req.Pool != "" {
-		return ipam.Refuse(ipam.ErrNotFound, "the subnet %s of network %s has no pool named %s", sub.CIDR,
-			n.Name, req.Pool).Advise(ipam.DoListPools, n.Name)
+		where := fmt.Sprintf("the subnet %s of network %s", sub.CIDR, n.Name)
+		return ipam.NoPoolNamed(where, req.Pool).Advise(ipam.DoListPools, n.Name)
 	}
 	return ipam.Refuse(ipam.ErrInvalid,
 		"the range %s has no address of the pools of the subnet %s in network %s", req.Range,

@@ -135,3 +135,9 @@ func (t *Target) CheckWanted(addr netip.Addr) error {
 	}
 	return nil
 }
+
+// runsElsewhere returns a container other than the named one that runs with an address of the subnet, whatever the
+// records say. ok is false if there is none.
+func (t *Target) runsElsewhere(addr netip.Addr, name string) (by ipam.Container, ok bool) {
+	return t.Known().RunsElsewhere(t.Sub.Space, t.Sub.CIDR, addr, name)
+}

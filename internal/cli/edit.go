@@ -48,6 +48,8 @@ type Change struct {
 	Make func(*Editor) error
 	// Then is called after success; it may be nil.
 	Then func(*Run)
+	// Noted prints notes on the outcome, also of a dry run; it may be nil.
+	Noted func(*Run, ipam.Outcome)
 	// Said returns the output after success; nil: the last argument.
 	Said func(ipam.Outcome) []string
 }
@@ -63,7 +65,7 @@ func (c Change) Command(p *Program) *cobra.Command {
 			if err != nil {
 				return Usage(r.Cmd, err)
 			}
-			made = func(e *Editor) error { return e.Make(c.said(e.Args), edits...) }
+			made = func(e *Editor) error { return e.noting(c.Noted).Make(c.said(e.Args), edits...) }
 		} else if made == nil {
 			made = c.each
 		}
@@ -72,7 +74,7 @@ func (c Change) Command(p *Program) *cobra.Command {
 			err = r.Ask()
 		}
 		if err == nil {
-			err = made(&Editor{r, flags, show})
+			err = made(&Editor{Run: r, EditFlags: flags, show: show})
 		}
 		if err == nil && c.Then != nil {
 			c.Then(r)
@@ -134,7 +136,14 @@ func Each(args []string, fn func(arg string) error) error {
 type Editor struct {
 	*Run
 	EditFlags
-	show *Table[ipam.Outcome]
+	show  *Table[ipam.Outcome]
+	noted func(*Run, ipam.Outcome) // prints notes on an outcome; nil: none
+}
+
+// noting sets what prints notes on the outcome.
+func (e *Editor) noting(noted func(*Run, ipam.Outcome)) *Editor {
+	e.noted = noted
+	return e
 }
 
 // Make makes the edits in one transaction. As text it shows what a dry run would change or, after the change, what said
@@ -148,6 +157,9 @@ func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) erro
 		for _, warning := range r.Warnings {
 			e.Note("%s", warning)
 		}
+	}
+	if e.noted != nil {
+		e.noted(e.Run, out)
 	}
 	return e.show.Object(&out, func(w io.Writer) error {
 		if e.DryRun {

@@ -26,10 +26,16 @@ const (
 // NoDockerHost is the value of --docker-host that means no engine.
 const NoDockerHost = "none"
 
+// DockerHostFlag names the engine that a command reads.
+func DockerHostFlag(host *string) FlagRow {
+	return Flag(host, flagDockerHost, "`URL` of the engine (default: DOCKER_HOST, the current docker context, or "+
+		docker.DefaultHost+")")
+}
+
 // Flags are these flags.
 func (e *EngineFlags) Flags() Flags {
 	return Flags{
-		Flag(&e.Host, flagDockerHost, "`URL` of the engine (default: "+docker.DefaultHost+")"),
+		DockerHostFlag(&e.Host),
 		Flag(&e.Drivers, flagDriver, "`NAME` that Berth has in the engine's networks (repeatable; default: the name of "+
 			"the managed plugin whose socket is used, otherwise the daemon's)").Split(),
 	}
@@ -104,6 +110,9 @@ func (e *EngineFlags) View(r *Run) (*ipam.EngineView, error) {
 		return nil, err
 	}
 	view, err := engine.View(r, daemon.Host, names)
+	if err == nil {
+		err = e.sameEngine(r, view.Engine)
+	}
 	return &view, err
 }
 

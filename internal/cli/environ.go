@@ -22,6 +22,9 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 			return
 		}
 		value := strings.TrimSpace(getenv(variable(f.Name)))
+		if value == "" && f.Name == flagDockerHost && !serves(cmd.Name()) && failed == nil {
+			value, _, failed = dockerHost(getenv)
+		}
 		if value == "" || failed != nil {
 			return
 		}
@@ -32,20 +35,24 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 	return failed
 }
 
+// serves reports whether a verb runs for long and beside one engine. A variable of a person's shell must not choose
+// that engine.
+func serves(verb string) bool { return verb == "serve" || verb == "witness" }
+
 // FlagCheckSettings is the flag of serve that only checks the settings.
 const FlagCheckSettings = "check-settings"
 
 // reads reports whether a verb reads a flag from the environment. Only flags of an installation qualify: a variable for
 // --format or --force could break scripts without a trace.
 func reads(verb, flag string) bool {
-	switch verb {
-	case "serve", "witness":
+	switch {
+	case serves(verb):
 		return flag != FlagCheckSettings
-	case "edge":
+	case verb == "edge":
 		if flag == "provider" || flag == "exec" {
 			return true
 		}
-	case "copy", "restore": // these act in place of the daemon
+	case verb == "copy" || verb == "restore": // these act in place of the daemon
 		return flag == "admin-socket" || flag == "state" || flag == "host" || strings.HasPrefix(flag, "etcd-")
 	}
 	return flag == "admin-socket" || flag == flagDockerHost || isRemoteFlag(flag)

@@ -16,6 +16,7 @@ import (
 const (
 	keyNetwork = "network"
 	keyOwner   = "owner" // an owner or a container's name
+	keyProject = "project"
 	keyTag     = "tag"
 	keyID      = "id"
 )
@@ -37,6 +38,23 @@ func By[T any](key string, of func(*T) string, words ...string) Key[T] {
 // ByAny is a key with any number of values per row.
 func ByAny[T any](key string, of func(*T) []string, words ...string) Key[T] {
 	return Key[T]{name: key, values: of, words: words}
+}
+
+// ByProject selects by the Compose project: the first part of an owner such as shop/web/1, or what more returns.
+func ByProject[T any](owners func(*T) []string, more ...func(*T) string) Key[T] {
+	return ByAny(keyProject, func(row *T) (projects []string) {
+		for _, owner := range owners(row) {
+			if project, _, path := strings.Cut(owner, "/"); path {
+				projects = append(projects, project)
+			}
+		}
+		for _, of := range more {
+			if project := of(row); project != "" {
+				projects = append(projects, project)
+			}
+		}
+		return projects
+	})
 }
 
 // ByTag selects by a row's tags: KEY (any value) or KEY=VALUE.
@@ -184,7 +202,8 @@ func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 }
 
 // keyRefs has the keys whose values the daemon can list.
-var keyRefs = map[string]Refs{keyNetwork: NetworkRefs, keyOwner: AnyOwners, "space": SpaceRefs, keyTag: tagRefs}
+var keyRefs = map[string]Refs{keyNetwork: NetworkRefs, keyOwner: AnyOwners, "space": SpaceRefs, keyProject: ProjectRefs,
+	keyTag: tagRefs}
 
 func tagRefs(r *Run, _ string) (tags []string, err error) {
 	all, err := r.Networks(r, "")

@@ -26,8 +26,15 @@ const DefaultAdminSocket = "/run/berth/admin.sock"
 // AdminGroup is the group whose members may use the admin socket.
 const AdminGroup = api.AdminGroup
 
-func defaultPlaces() places {
-	return places{host: DefaultAdminSocket, plugins: "/run/docker/plugins/*/berth-admin.sock"}
+// pluginSockets is the pattern for the admin sockets of managed plugins.
+const pluginSockets = "/run/docker/plugins/*/berth-admin.sock"
+
+func defaultPlaces() places { return places{host: DefaultAdminSocket, plugins: pluginSockets} }
+
+// OfPlugin reports whether an admin socket is a managed plugin's.
+func OfPlugin(socket string) bool {
+	is, err := filepath.Match(pluginSockets, socket)
+	return is && err == nil
 }
 
 // probeTime is the longest wait for a connection to a socket during a search.

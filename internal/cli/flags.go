@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"time"
+
+	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,7 +18,7 @@ type Flags []FlagRow
 type FlagRow struct {
 	to                any
 	name, short, help string
-	preset            string
+	preset, instead   string
 	filled, split     bool
 	complete          func(*Program) cobra.CompletionFunc
 }
@@ -41,6 +44,12 @@ func (f FlagRow) Short(letter string) FlagRow {
 // Default returns a flag that sets a pointer with a value that the help shows.
 func (f FlagRow) Default(text string) FlagRow {
 	f.preset = text
+	return f
+}
+
+// Instead returns a switch whose refusal of another value says what takes such a value.
+func (f FlagRow) Instead(text string) FlagRow {
+	f.instead = text
 	return f
 }
 
@@ -92,7 +101,8 @@ func (all Flags) add(p *Program, cmd *cobra.Command) {
 		case *string:
 			set.StringVarP(to, f.name, f.short, *to, f.help)
 		case *bool:
-			set.BoolVarP(to, f.name, f.short, *to, f.help)
+			set.VarP(&switched{to, f.instead}, f.name, f.short, f.help)
+			set.Lookup(f.name).NoOptDefVal = "true" // --flag alone
 		case *int:
 			set.IntVarP(to, f.name, f.short, *to, f.help)
 		case *time.Duration:
@@ -125,6 +135,24 @@ func (all Flags) add(p *Program, cmd *cobra.Command) {
 			}
 		}
 	}
+}
+
+// switched is the value of a switch.
+type switched struct {
+	on      *bool
+	instead string
+}
+
+func (s *switched) String() string { return strconv.FormatBool(s.on != nil && *s.on) }
+
+func (s *switched) Type() string { return "bool" }
+
+func (s *switched) Set(text string) (err error) {
+	*s.on, err = ipam.ParseBool(text)
+	if err != nil && s.instead != "" {
+		return fmt.Errorf("%w; %s", err, s.instead)
+	}
+	return err
 }
 
 // setIfGiven adds a flag whose variable is a pointer.

@@ -25,7 +25,7 @@ func help(cmd *cobra.Command, _ []string) {
 			listed(&b, cmd, func(sub *cobra.Command) bool { return sub.Name() == name })
 		}
 		b.WriteString("\nAll commands: berth help --all. One of them: berth COMMAND --help.\n" +
-			"Flags that all of them have: berth help options.\n")
+			"Flags of all commands: berth help options.\n")
 		_, _ = io.WriteString(cmd.OutOrStdout(), b.String())
 		return
 	}
@@ -84,7 +84,7 @@ func helpCommand() *cobra.Command {
 	var every bool
 	cmd := &cobra.Command{Use: "help [COMMAND | options]", Short: "Show the help of a command",
 		Example: "  berth help lease ls\n  berth help --all\n  berth help options"}
-	cmd.Flags().BoolVar(&every, "all", false, "list all commands")
+	Flags{Flag(&every, "all", "list all commands")}.add(nil, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		root := cmd.Root()
 		switch {
@@ -94,10 +94,11 @@ func helpCommand() *cobra.Command {
 		case slices.Equal(args, []string{"options"}):
 			var names []string
 			root.PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, variable(f.Name)) })
-			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags that all commands have:\n%s\n%s\n\n%s\n",
-				root.PersistentFlags().FlagUsagesWrapped(width), wrapped("The environment can say the same: "+
+			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags of all commands:\n%s\n%s\n\n%s\n",
+				root.PersistentFlags().FlagUsagesWrapped(width), wrapped("Environment variables for the same settings: "+
 					strings.Join(names, ", ")+". "+variable(flagDockerHost)+" is --"+flagDockerHost+
-					" of the commands that read the engine. berth serve --help names those of the daemon."),
+					" of the commands that read the engine; without it they use the engine of the docker command (DOCKER_HOST, or "+
+					"the current context). berth serve --help lists those of the daemon."),
 				wrapped(exitCodes))
 			return err
 		}

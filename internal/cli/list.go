@@ -31,7 +31,7 @@ type Listing[T any] struct {
 	Bare func() bool
 	// Once refuses --watch for what must not be done repeatedly; its error is wrong usage. It may be nil.
 	Once func() error
-	// Said is set if Fetch itself reports an empty list.
+	// Said is set if Fetch itself reports an empty list. There is no header then.
 	Said bool
 }
 
@@ -78,8 +78,12 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			said := l.Said && len(all) == 0
 			table.W, all = w, filter.Rows(all)
-			if len(all) == 0 && !l.Said && table.format == "table" && !out.watch {
+			if len(all) == 0 && table.format == "table" && !out.watch {
+				if said {
+					return nil
+				}
 				r.Warnf("no %s found", noun(r.Cmd))
 			}
 			return table.Rows(all)

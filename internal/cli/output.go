@@ -158,6 +158,7 @@ const cut = "..."
 type Table[T any] struct {
 	W       io.Writer
 	Line    func(*T) string // replaces columns, for output row by row
+	Header  string          // the title of Line; empty: none
 	columns []Column[T]
 	format  string // table, json, yaml, quiet, or empty: a template
 	row     *template.Template
@@ -307,12 +308,25 @@ func (t *Table[T]) Rows(items []T) (err error) {
 			return err
 		}
 	}
+	if len(items) > 0 {
+		if err := t.WriteHeader(w); err != nil {
+			return err
+		}
+	}
 	for i := range items {
 		if err := t.One(w, &items[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// WriteHeader writes the title of output row by row, if there is one.
+func (t *Table[T]) WriteHeader(w io.Writer) (err error) {
+	if t.format == "table" && t.Header != "" && !t.bare {
+		_, err = fmt.Fprintln(w, t.Header)
+	}
+	return err
 }
 
 // gap is the number of spaces between columns.

@@ -72,7 +72,7 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetHelpFunc(help)
 	root.PersistentFlags().StringVar(&p.AdminSocket, "admin-socket", "",
 		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+DefaultAdminSocket+
-			"; elsewhere: the one that is found)")
+			"; other commands: the socket that they find)")
 	p.Remote.flags(root.PersistentFlags())
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		p.understood = true

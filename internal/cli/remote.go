@@ -29,16 +29,16 @@ func isRemoteFlag(name string) bool { return slices.Contains(remoteFlagNames, na
 
 func (r *RemoteFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.TokenFile, flagTokenFile, "", "`file` with the token for a daemon on the network")
-	f.StringVar(&r.CA, flagCA, "", "`file` with the authorities that its certificate may be of (default: the system's)")
-	f.StringVar(&r.Cert, flagClientCert, "", "`file` with a certificate to show to it")
-	f.StringVar(&r.Key, flagClientKey, "", "`file` with the key of that certificate")
+	f.StringVar(&r.CA, flagCA, "", "CA `file` for a daemon on the network (default: the system's CAs)")
+	f.StringVar(&r.Cert, flagClientCert, "", "client certificate `file` for a daemon on the network")
+	f.StringVar(&r.Key, flagClientKey, "", "key `file` of the client certificate")
 }
 
 // NotForServe refuses these flags for the daemon itself.
 func (r *RemoteFlags) NotForServe(f *pflag.FlagSet) error {
 	for _, name := range remoteFlagNames {
 		if f.Changed(name) {
-			return fmt.Errorf("--%s is for the commands that ask a daemon; the daemon's own are --admin-cert, "+
+			return fmt.Errorf("--%s is for clients of a daemon; the daemon itself has --admin-cert, "+
 				"--admin-key and --admin-client-ca", name)
 		}
 	}
@@ -55,7 +55,7 @@ func (r RemoteFlags) client(address string, env func(string) string) (*client.Cl
 		}
 	}
 	if scheme, _, _ := strings.Cut(address, "://"); scheme != "https" {
-		return nil, fmt.Errorf("the daemon is asked over a socket or in TLS, and %s is neither: give the path of its "+
+		return nil, fmt.Errorf("%s is neither a socket nor an https address; give the path of the daemon's "+
 			"socket, or https://HOST:PORT", address)
 	}
 	r.URL = address

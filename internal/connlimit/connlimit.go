@@ -146,6 +146,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// NetConn returns the connection without the limit.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.limit.mu.Lock()

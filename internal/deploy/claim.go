@@ -47,6 +47,9 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	for _, name := range p.services() {
 		service := p.compose.Services[name]
 		dealt := plan.deal(&service, &found)
+		if plan.onBerth(&service) {
+			p.checkMACs(&service, &found)
+		}
 		for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
 			if on := plan.networks[key]; on != nil {
 				plan.claim(&service, on, dealt[key], &found)
@@ -62,6 +65,16 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	// Addresses from the files come first, so that no other owner gets them.
 	slices.SortStableFunc(plan.claims, func(a, b *claim) int { return cmp.Compare(b.given(), a.given()) })
 	return plan, found.err()
+}
+
+// onBerth reports whether a service is on a network with addresses from Berth.
+func (p *Plan) onBerth(service *types.ServiceConfig) bool {
+	for key := range service.Networks {
+		if p.networks[key] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // checkOwners refuses two claims on one reservation: of two services with the same container_name, and of a service on

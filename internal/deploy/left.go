@@ -24,6 +24,8 @@ type LeftNetwork struct {
 type LeftSubnet struct {
 	CIDR    netip.Prefix
 	Gateway netip.Addr // zero: the engine's choice
+	Range   netip.Prefix
+	Aux     map[string]netip.Addr
 }
 
 // Left returns a Compose file with the current addresses of the project's containers, for networks that have returned
@@ -104,6 +106,17 @@ func (p *Project) leftNetwork(n *LeftNetwork, merges bool) (*yaml.Node, error) {
 		if one.Gateway == "" && sub.Gateway.IsValid() {
 			one.Gateway = sub.Gateway.String()
 		}
+		if one.IPRange == "" && sub.Range.IsValid() {
+			one.IPRange = sub.Range.String()
+		}
+		aux := maps.Clone(one.AuxiliaryAddresses)
+		for name, addr := range sub.Aux {
+			if aux == nil {
+				aux = types.Mapping{}
+			}
+			aux[name] = addr.String()
+		}
+		one.AuxiliaryAddresses = aux
 		c.Ipam.Config = append(c.Ipam.Config, one)
 	}
 	if merges && len(named) > 1 {

@@ -30,8 +30,8 @@ type Source struct {
 // Project is a Compose project as its files describe it.
 type Project struct {
 	compose *types.Project
-	version string     // of the first file; empty: it has none
-	texts   []fileText // for places; nil: not read yet
+	version string // of the first file; empty: it has none
+	texts   *texts // for places; nil: not read yet
 }
 
 // marker is the beginning of each override. It distinguishes an override from a file that a person wrote.
@@ -88,7 +88,8 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 		}
 	}
 	if p.compose, err = options.LoadProject(ctx); err != nil {
-		return nil, p.refused(options.ConfigPaths, err)
+		directory, _ := options.GetWorkingDir()
+		return nil, p.refused(options.ConfigPaths, directory, err)
 	}
 	return p, p.scale(from.Scale)
 }

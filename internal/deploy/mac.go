@@ -2,23 +2,18 @@ package deploy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strings"
+
+	"berth/internal/ipam"
 
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// macOf returns the MAC of an owner on a network: the network's prefix, or a locally administered one, and a hash. The
-// MAC is constant for the network and the owner. If another owner in the file has it, macOf takes the next hash.
+// macOf returns the MAC of an owner on a network. If another owner in the file has it, macOf takes the next one.
 func macOf(c *claim, taken map[string]bool) string {
 	for try := 0; ; try++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", c.on.planned.ID, c.owner, try))
-		mac := fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4])
-		if prefix := c.on.planned.MACPrefix; prefix != "" {
-			mac = fmt.Sprintf("%s:%02x:%02x:%02x", prefix, sum[0], sum[1], sum[2])
-		}
+		mac := ipam.OwnerMAC(c.on.planned.ID, c.on.planned.MACPrefix, c.owner, try)
 		if !taken[mac] {
 			taken[mac] = true
 			return mac

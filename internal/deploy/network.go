@@ -74,6 +74,9 @@ func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo,
 			continue
 		}
 		note, err := n.find(m, plan)
+		if !bool(n.compose.External) && (n.planned != nil || m.IsBerth(n.compose.Ipam.Driver)) {
+			p.checkPools(n, problems)
+		}
 		switch {
 		case err != nil:
 			problems.add(p.problem(path{"networks", key}, "%w", err))

@@ -14,13 +14,12 @@ import (
 // Override returns the Compose file that sets the granted addresses. It follows the project's own files.
 func (p *Plan) Override() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s: the addresses that its services have reserved. Write it again when\n"+
-		"# the Compose file has changed. If Docker made a network without it, run `down` and `up` of the project.\n",
+	fmt.Fprintf(&b, "%s: the reserved addresses of its services. Write it again when\n"+
+		"# the Compose file changes. If Docker created a network without it, run `down` and `up` of the project.\n",
 		marked(p.project.Name()))
 	macs := p.macs()
 	if len(macs) > 0 {
-		fmt.Fprint(&b, "# By its mac_address a container is known on networks whose driver asks for MACs (berth-mac); "+
-			"on others by its address alone.\n")
+		fmt.Fprint(&b, "# mac_address matters only on networks whose driver asks for MACs (berth-mac).\n")
 	}
 	for _, note := range p.notes() {
 		fmt.Fprintf(&b, "# %s\n", note)

@@ -57,20 +57,30 @@ func (p *Project) problem(at path, format string, args ...any) error {
 }
 
 // place returns the place of a path. It is in the last file that has the whole path, or else the longest part of it.
-// Included and extended files are not searched.
+// Included and extended files count only if the project's own have nothing of it.
 func (p *Project) place(at path) (file string, line int) {
 	if p.texts == nil {
-		p.texts = readTexts(p.Files())
+		p.texts = readAll(p.Files(), p.compose.WorkingDir)
 	}
 	const least = 2 // "services" alone does not help
-	for keys := len(at); keys >= min(least, len(at)); keys-- {
-		for _, text := range slices.Backward(p.texts) {
-			if line := lineOf(&text.root, at[:keys]); line > 0 {
-				return text.file, line
+	for _, texts := range [][]fileText{p.texts.own, p.texts.referred} {
+		for keys := len(at); keys >= min(least, len(at)); keys-- {
+			for _, text := range slices.Backward(texts) {
+				if line := lineOf(&text.root, at[:keys]); line > 0 {
+					return text.file, line
+				}
 			}
 		}
 	}
 	return "", 0
+}
+
+// placeAt returns " at FILE:LINE" for a path, or nothing if it has no place.
+func (p *Project) placeAt(at path) string {
+	if file, line := p.place(at); file != "" {
+		return fmt.Sprintf(" at %s:%d", file, line)
+	}
+	return ""
 }
 
 // fileText is the parsed text of a file of the project.
@@ -105,7 +115,7 @@ var (
 )
 
 // refused returns an error of the reader of Compose files with its place, as far as that can be found.
-func (p *Project) refused(files []string, err error) error {
+func (p *Project) refused(files []string, directory string, err error) error {
 	var at path
 	text := err.Error()
 	if found := refusedPath.FindStringSubmatch(text); found != nil {
@@ -118,7 +128,7 @@ func (p *Project) refused(files []string, err error) error {
 	} else {
 		return err
 	}
-	p.texts = readTexts(files)
+	p.texts = readAll(files, directory)
 	return p.problem(at, "%w", err)
 }
 

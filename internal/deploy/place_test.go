@@ -66,6 +66,62 @@ services:
 	}
 }
 
+// An error about what is in an included or extended file names that file.
+func TestPlaceReferred(t *testing.T) {
+	const front = "networks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"an address twice, in included services", map[string]string{
+			"compose.yaml": "include: [sub/one.yaml]\n" + front,
+			"sub/one.yaml": "services:\n  a: {extends: {file: base.yaml, service: b}}\n  b:\n    extends: {file: base.yaml, " +
+				"service: b}\n" + front,
+			"sub/base.yaml": "services: {b: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}}\n"},
+			[]string{"sub/base.yaml:1: ", "to services.a at ", "sub/one.yaml:2; one"}},
+		{"an address twice, of an included and an own service", map[string]string{
+			"compose.yaml": "include:\n- path: [more.yaml, over.yaml]\nservices:\n  z: {image: x, networks: {front: " +
+				"{ipv4_address: 10.8.0.9}}}\n",
+			"more.yaml": "services: {a: {image: x, networks: [front]}}\n" + front,
+			"over.yaml": "services:\n  a:\n    networks:\n      front:\n        ipv4_address: 10.8.0.9\n"},
+			[]string{"compose.yaml:4: ", "to services.a at ", "over.yaml:5; one"}},
+		{"an address twice, in a file that a variable names", map[string]string{
+			"compose.yaml": "include: ['${NOT_SET:-sub}/one.yaml']\n",
+			"sub/one.yaml": "services:\n  a: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}\n  b: {image: x, " +
+				"networks: {front: {ipv4_address: 10.8.0.9}}}\n" + front},
+			[]string{"and to services.a; one of them"}},
+		{"an unknown key", map[string]string{
+			"compose.yaml": "include: [{path: one.yaml}]\n",
+			"one.yaml":     "services:\n  a:\n    imagee: x\n"},
+			[]string{"one.yaml:3: "}},
+		{"a key of an extended file that includes itself", map[string]string{
+			"compose.yaml": "services:\n  a:\n    extends: {file: one.yaml, service: b}\n    mac_address: nonsense\n" +
+				"    networks: [front]\n" + front,
+			"one.yaml": "include: [one.yaml]\nservices:\n  b: {image: x}\n"},
+			[]string{"compose.yaml:4: services.a.mac_address is "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range c.files {
+				write(t, filepath.Join(dir, "shop", name), []byte(text))
+			}
+			p, err := Load(context.Background(), Source{Files: []string{filepath.Join(dir, "shop", "compose.yaml")}})
+			if err == nil {
+				_, err = p.Plan(Mapping{}, planned())
+			}
+			if err == nil || strings.Contains(err.Error(), ":0;") {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			}
+		})
+	}
+}
+
 // Joined problems are reported once each, those with a place first, in file order.
 func TestJoin(t *testing.T) {
 	at := func(file string, line int) error { return &problem{file, line, errors.New("it is wrong")} }

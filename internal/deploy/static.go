@@ -82,10 +82,8 @@ func (p *Plan) checkTwice(found *problems) {
 			}
 			twice = true
 			if other.service != c.service { // within one x-berth, the reader reports it
-				file, line := p.project.place(p.asks(other))
-				found.add(p.project.problem(p.asks(c),
-					"the files give %s to services.%s, and to services.%s at %s:%d; one of "+
-						"them can have it", w.Address, c.service, other.service, file, line))
+				found.add(p.project.problem(p.asks(c), "the files give %s to services.%s, and to services.%s%s; one of them "+
+					"can have it", w.Address, c.service, other.service, p.project.placeAt(p.asks(other))))
 			}
 		}
 		return twice

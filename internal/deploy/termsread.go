@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"berth/internal/ipam"
 )
 
 // The keys of an x-berth.
@@ -163,11 +165,8 @@ func (r *reader) order(at path, value any) *bool {
 }
 
 func (r *reader) truth(at path, value any) *bool {
-	truth, is := value.(bool)
-	if text := fmt.Sprint(value); !is && (text == "true" || text == "false") { // from a variable
-		truth, is = text == "true", true
-	}
-	if !is {
+	truth, err := ipam.ParseBool(fmt.Sprint(value)) // a variable's value is a text
+	if err != nil {
 		r.refuse(at, "is %v; write true or false", value)
 		return nil
 	}

@@ -91,11 +91,21 @@ func (a *ask4) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 			return nil, err
 		}
 		lease, err = a.request(ctx, offer)
-		if f := (*failure)(nil); !errors.As(err, &f) || f.kind != ipam.LANRefused {
+		if f := (*failure)(nil); !errors.As(err, &f) || f.kind != ipam.LANRefused && f.kind != ipam.LANWrong {
 			return lease, err
 		}
 	}
 	return nil, err
+}
+
+// ofHost declines a lease of an address that the host itself has (RFC 2131, 4.4.1), and returns why. nil: it has not.
+func (a *ask4) ofHost(lease *ipam.LANLease) error {
+	device := a.hostHas(lease.Address)
+	if device == "" {
+		return nil
+	}
+	err := a.tell(a.message(dhcpv4.MessageTypeDecline, wished(lease.Address), toServer(lease.Server)))
+	return errors.Join(takenByHost(&a.LANAsk, lease, device), err)
 }
 
 // request leases an offered address (RFC 2131, 4.3.2, SELECTING). Other servers that made offers see from it that the
@@ -128,6 +138,9 @@ func (a *ask4) request(ctx context.Context, offer *ipam.LANLease) (lease *ipam.L
 	case err != nil:
 		return nil, err
 	}
+	if err := a.ofHost(lease); err != nil {
+		return nil, err
+	}
 	return lease, nil
 }
 
@@ -140,6 +153,9 @@ func (a *ask4) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	said, err := a.talk(ctx, c.say, c.hear)
 	switch {
 	case c.lease != nil:
+		if err := a.ofHost(c.lease); err != nil {
+			return nil, err
+		}
 		return c.lease, nil
 	case c.offer != nil:
 		return a.request(ctx, c.offer)

@@ -73,6 +73,8 @@ func (a *ask6) solicit(ctx context.Context) (lease *ipam.LANLease, server dhcpv6
 		return lease, server, nil
 	case beside != nil:
 		return nil, nil, outside(&a.LANAsk, beside)
+	case no != nil && len(a.faults) > 0:
+		return nil, nil, a.wrong(&a.LANAsk)
 	case no != nil:
 		return nil, nil, refused(&a.LANAsk, no.from, "an address", no.why())
 	case errors.Is(err, errSilent):
@@ -97,11 +99,24 @@ func (a *ask6) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 			return nil, err
 		}
 		lease, err = a.request(ctx, offer, server)
-		if f := (*failure)(nil); !errors.As(err, &f) || f.kind != ipam.LANRefused {
+		if f := (*failure)(nil); !errors.As(err, &f) || f.kind != ipam.LANRefused && f.kind != ipam.LANWrong {
 			return lease, err
 		}
 	}
 	return nil, err
+}
+
+// ofHost declines a lease of an address that the host itself has (RFC 8415, 18.2.8), and returns why. nil: it has not.
+func (a *ask6) ofHost(lease *ipam.LANLease) error {
+	device := a.hostHas(lease.Address)
+	if device == "" {
+		return nil
+	}
+	server, err := serverOf(lease.ServerID)
+	if err == nil {
+		err = a.station.say(a.message(dhcpv6.MessageTypeDecline, lease.Address, dhcpv6.OptServerID(server)).ToBytes())
+	}
+	return errors.Join(takenByHost(&a.LANAsk, lease, device), err)
 }
 
 // request leases an offered address (RFC 8415, 18.2.2).
@@ -130,6 +145,9 @@ func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.
 	case err != nil:
 		return nil, err
 	}
+	if err := a.ofHost(lease); err != nil {
+		return nil, err
+	}
 	return lease, nil
 }
 
@@ -142,6 +160,9 @@ func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	said, err := a.talk(ctx, c.say, c.hear)
 	switch {
 	case c.lease != nil:
+		if err := a.ofHost(c.lease); err != nil {
+			return nil, err
+		}
 		return c.lease, nil
 	case c.offer != nil:
 		return a.request(ctx, c.offer, c.server)

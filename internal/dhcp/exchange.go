@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/ipam"
@@ -31,6 +33,17 @@ type exchange struct {
 	heard  chan datagram
 	begun  time.Time
 	within time.Duration
+	faults []string // what is wrong with answers that were passed over
+}
+
+// mostFaults bounds what an error says about wrong answers.
+const mostFaults = 3
+
+// passOver notes what is wrong with an answer that cannot be used.
+func (x *exchange) passOver(fault string) {
+	if len(x.faults) < mostFaults && !slices.Contains(x.faults, fault) {
+		x.faults = append(x.faults, fault)
+	}
 }
 
 // datagram is a message from a server.
@@ -113,10 +126,19 @@ func (x *exchange) pause(try int) time.Duration {
 // seconds returns the time since the start of the exchange, as far as the message's field can hold it.
 func (x *exchange) seconds() uint16 { return uint16(min(time.Since(x.begun)/time.Second, 1<<16-1)) } //nolint:gosec
 
-// silent returns the failure of a question without an answer.
+// silent returns the failure of a question without an answer, or with answers that cannot be used.
 func (x *exchange) silent(ask *ipam.LANAsk, format string, args ...any) error {
+	if len(x.faults) > 0 {
+		return x.wrong(ask)
+	}
 	return &failure{kind: ipam.LANSilent, text: fmt.Sprintf("on the interface %s, ", ask.Parent) +
 		fmt.Sprintf(format, args...) + fmt.Sprintf(", within %s", x.within)}
+}
+
+// wrong returns the failure of a question whose answers cannot be used.
+func (x *exchange) wrong(ask *ipam.LANAsk) error {
+	return &failure{kind: ipam.LANWrong, text: fmt.Sprintf("on the interface %s, %s", ask.Parent,
+		strings.Join(x.faults, "; "))}
 }
 
 // who names a client for people.
@@ -138,6 +160,13 @@ func outside(ask *ipam.LANAsk, lease *ipam.LANLease) error {
 		who(&ask.Client), lease.Address, of, ask.Subnet)}
 }
 
+// takenByHost returns the failure for an address that the host itself has.
+func takenByHost(ask *ipam.LANAsk, lease *ipam.LANLease, device string) error {
+	return &failure{kind: ipam.LANWrong, lease: lease, text: fmt.Sprintf("on the interface %s, the DHCP server %s "+
+		"gave %s %s, which this host itself has on %s: it was declined", ask.Parent, lease.Server, who(&ask.Client),
+		lease.Address, device)}
+}
+
 // refused returns the failure for a negative answer.
 func refused(ask *ipam.LANAsk, server netip.Addr, what, message string) error {
 	if message != "" {
@@ -156,13 +185,17 @@ func fits(ask *ipam.LANAsk, lease *ipam.LANLease) bool {
 	return !ask.Subnet.IsValid() || ask.Subnet.Contains(lease.Address)
 }
 
-// terms fills in the times of a lease that the server omitted or sent wrong (RFC 2131, 4.4.5).
+// terms fills in the times of a lease that the server omitted or sent wrong. T1 is earlier than T2, and T2 is earlier
+// than the end (RFC 2131, 4.4.5). A lease for ever lasts 136 years.
 func terms(lease *ipam.LANLease, lasts, t1, t2 time.Duration) {
-	if t2 <= 0 || t2 > lasts {
+	if t2 <= 0 || t2 >= lasts {
 		t2 = lasts / 8 * 7
 	}
-	if t1 <= 0 || t1 > t2 {
-		t1 = min(lasts/2, t2)
+	if t1 <= 0 || t1 >= t2 {
+		t1 = lasts / 2
+	}
+	if t1 >= t2 {
+		t1 = t2 / 7 * 4 // as half of the time is to seven eighths
 	}
 	lease.Lasts, lease.T1, lease.T2 = ipam.Duration(lasts), ipam.Duration(t1), ipam.Duration(t2)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -81,7 +82,11 @@ func (a *ask6) read(d datagram) (h heard6, ok bool) {
 	}
 	client := m.Options.ClientID()
 	h.kind, h.server, h.from = m.MessageType, m.Options.ServerID(), d.from.WithZone("")
-	if h.server == nil || client == nil || string(client.ToBytes()) != string(duid(&a.Client).ToBytes()) {
+	if client == nil || string(client.ToBytes()) != string(duid(&a.Client).ToBytes()) {
+		return h, false
+	}
+	if h.server == nil {
+		a.passOver("the DHCPv6 server at " + h.from.String() + " does not say which server it is (option 2)")
 		return h, false
 	}
 	if s := m.Options.Status(); s != nil {
@@ -95,29 +100,34 @@ func (a *ask6) read(d datagram) (h heard6, ok bool) {
 			h.status, h.text = s.StatusCode, s.StatusMessage
 		}
 		for _, one := range ia.Options.Addresses() {
-			h.add(ia, one)
+			if fault := h.add(ia, one); fault != "" {
+				a.passOver("the DHCPv6 server at " + h.from.String() + " gives " + fault)
+			}
 		}
 	}
 	return h, true
 }
 
-// add adds an address of the answer.
-func (h *heard6) add(ia *dhcpv6.OptIANA, one *dhcpv6.OptIAAddress) {
+// add adds an address of the answer. It returns what is wrong with an address that cannot be used, or nothing.
+func (h *heard6) add(ia *dhcpv6.OptIANA, one *dhcpv6.OptIAAddress) (fault string) {
 	addr, ok := netip.AddrFromSlice(one.IPv6Addr)
 	s := one.Options.Status()
 	switch {
 	case !ok || !addr.Is6() || addr.Is4In6() || !addr.IsGlobalUnicast():
-		return
+		return fmt.Sprintf("%s, which is no host's address", addr)
 	case s != nil && s.StatusCode != iana.StatusSuccess:
 		h.status, h.text = s.StatusCode, s.StatusMessage
 		h.over = append(h.over, addr)
 	case one.ValidLifetime <= 0:
 		h.over = append(h.over, addr)
+	case addr == h.from:
+		return fmt.Sprintf("%s, which is the server's own address", addr)
 	default:
 		lease := ipam.LANLease{Address: addr, Server: h.from, ServerID: hex.EncodeToString(h.server.ToBytes())}
 		terms(&lease, one.ValidLifetime, ia.T1, ia.T2)
 		h.leases = append(h.leases, lease)
 	}
+	return ""
 }
 
 // lease returns the lease of an address, or nil.

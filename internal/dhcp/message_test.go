@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -108,23 +109,7 @@ func TestRead4(t *testing.T) {
 		a DISCOVER | 53=1
 		one of BOOTP | 53=-
 	`, "LITTLE", "192.0.2.7 - - 192.0.2.1 1m40s 50s 1m27.5s")) {
-		m := ack4()
-		for word := range strings.FieldsSeq(c[1]) {
-			key, value, _ := strings.Cut(word, "=")
-			switch code, _ := strconv.Atoi(key); {
-			case key == "operation":
-				m.OpCode = dhcpv4.OpcodeBootRequest
-			case key == "address":
-				m.YourIPAddr = bytesOf(t, value)
-			case key == "client":
-				m.ClientHWAddr = bytesOf(t, value)
-			case value == "-":
-				delete(m.Options, uint8(code))
-			default:
-				m.Options[uint8(code)] = bytesOf(t, value)
-			}
-		}
-		h, ok := asked4(web).read(datagram{payload: m.ToBytes()})
+		h, ok := asked4(web).read(datagram{payload: altered4(t, c[1])})
 		if ok != (c[2] != "") || ok && said(&h.lease) != c[2] {
 			t.Errorf("%s counts: %t, and is %s\nand not %s", c[0], ok, said(&h.lease), c[2])
 		}
@@ -139,6 +124,152 @@ func TestRead4(t *testing.T) {
 	}
 }
 
+// altered4 is ack4 with other options by number, or without one ("54=-"), and with another operation, address, relay or
+// client.
+func altered4(t *testing.T, words string) []byte {
+	t.Helper()
+	m := ack4()
+	for word := range strings.FieldsSeq(words) {
+		key, value, _ := strings.Cut(word, "=")
+		switch code, _ := strconv.Atoi(key); {
+		case key == "operation":
+			m.OpCode = dhcpv4.OpcodeBootRequest
+		case key == "address":
+			m.YourIPAddr = bytesOf(t, value)
+		case key == "relay":
+			m.GatewayIPAddr = bytesOf(t, value)
+		case key == "client":
+			m.ClientHWAddr = bytesOf(t, value)
+		case value == "-":
+			delete(m.Options, uint8(code))
+		default:
+			m.Options[uint8(code)] = bytesOf(t, value)
+		}
+	}
+	return m.ToBytes()
+}
+
+// TestFaults4: an answer that breaks a rule is passed over. The error has the server, what it offered and the rule. A
+// message that is none of the client's is not mentioned.
+func TestFaults4(t *testing.T) {
+	for c := range ipamtest.Rows(3, `
+		a good one |
+		no address | address=0.0.0.0 | the DHCP server 192.0.2.1 gave no address
+		everybody's address | address=255.255.255.255 | the DHCP server 192.0.2.1 gave 255.255.255.255, which is no host's address
+		a group's address | address=224.0.0.1 | the DHCP server 192.0.2.1 gave 224.0.0.1, which is no host's address
+		a reserved address | address=240.0.0.1 | the DHCP server 192.0.2.1 gave 240.0.0.1, which is no host's address
+		the host itself | address=127.0.0.1 | the DHCP server 192.0.2.1 gave 127.0.0.1, which is no host's address
+		this network | address=0.0.0.7 | the DHCP server 192.0.2.1 gave 0.0.0.7, which is no host's address
+		the server's own | address=192.0.2.1 | the DHCP server 192.0.2.1 gave 192.0.2.1, which is the server's own address
+		the server's other one | address=192.0.2.3 | the DHCP server 192.0.2.1 gave 192.0.2.3, which is the server's own address
+		the relay's | address=192.0.2.4 relay=192.0.2.4 | the DHCP server 192.0.2.1 gave 192.0.2.4, which is the relay's own address
+		an offer | address=192.0.2.1 53=2 | the DHCP server 192.0.2.1 offered 192.0.2.1, which is the server's own address
+		no time | 51=0.0.0.0 | the DHCP server 192.0.2.1 gave 192.0.2.7 without a lease time (option 51)
+		half a time | 51=1 | the DHCP server 192.0.2.1 gave 192.0.2.7 without a lease time (option 51)
+		no server | 54=- | the DHCP server at 192.0.2.3 gave 192.0.2.7 without saying which server it is (option 54)
+		one of BOOTP | 53=- | the DHCP server 192.0.2.1 sent a message without a type (option 53), as of BOOTP
+		another client's | client=2.66.0.0.0.8 address=192.0.2.1
+		a client's own | operation=1 address=192.0.2.1
+		a DISCOVER | 53=1
+	`) {
+		a := asked4(web)
+		_, ok := a.read(datagram{altered4(t, c[1]), netip.MustParseAddr("192.0.2.3")})
+		if got := strings.Join(a.faults, "; "); got != c[2] || ok && got != "" {
+			t.Errorf("%s: %q, and not %q", c[0], got, c[2])
+		}
+	}
+	a := asked4(web)
+	a.read(datagram{append(altered4(t, "")[:240], 51, 200, 1), netip.MustParseAddr("192.0.2.3")})
+	const unread = "the DHCP server at 192.0.2.3 sent a message that cannot be read"
+	if len(a.faults) != 1 || !strings.HasPrefix(a.faults[0], unread) {
+		t.Errorf("a broken message is %q", a.faults)
+	}
+}
+
+// A question whose answers are all wrong does not end as one without an answer.
+func TestFaultsAreNoSilence(t *testing.T) {
+	a := asked4(web)
+	for range 9 {
+		for _, words := range []string{"51=0.0.0.0", "54=-", "address=192.0.2.1", "53=-", "address=0.0.0.0"} {
+			a.read(datagram{payload: altered4(t, words)})
+		}
+	}
+	err := a.silent(&a.LANAsk, "no DHCP server answered")
+	want := "on the interface eth0, the DHCP server 192.0.2.1 gave 192.0.2.7 without a lease time (option 51); a DHCP server " +
+		"gave 192.0.2.7 without saying which server it is (option 54); the DHCP server 192.0.2.1 gave 192.0.2.1, which " +
+		"is the server's own address"
+	var f *failure
+	if !errors.As(err, &f) || f.kind != ipam.LANWrong || f.text != want {
+		t.Errorf("%v", err)
+	}
+}
+
+// An address that the host itself has is declined, in both families.
+func TestHostsOwn(t *testing.T) {
+	has := func() map[netip.Addr]string {
+		return map[netip.Addr]string{netip.MustParseAddr("192.0.2.7"): "eth1", netip.MustParseAddr("2001:db8::7"): "eth1"}
+	}
+	at := &station{place: place{parent: "none"}, addresses: has}
+	four, six := asked4(web), asked6(web)
+	four.exchange.station, six.exchange.station = at, at
+	for _, c := range []struct {
+		addr  string
+		check func(*ipam.LANLease) error
+		own   bool
+	}{
+		{"192.0.2.7", four.ofHost, true},
+		{"192.0.2.8", four.ofHost, false},
+		{"2001:db8::7", six.ofHost, true},
+		{"2001:db8::8", six.ofHost, false},
+	} {
+		lease := &ipam.LANLease{Address: netip.MustParseAddr(c.addr), Server: netip.MustParseAddr("192.0.2.1")}
+		err := c.check(lease)
+		var f *failure
+		switch is := errors.As(err, &f); {
+		case is != c.own:
+			t.Errorf("%s: %v", c.addr, err)
+		case is && (f.kind != ipam.LANWrong || f.lease != lease ||
+			!strings.Contains(f.text, c.addr+", which this host itself has on eth1")):
+			t.Errorf("%s: %s: %s", c.addr, f.kind, f.text)
+		}
+	}
+}
+
+// TestTerms: the times of a lease are in order, whatever the server sends.
+func TestTerms(t *testing.T) {
+	const second, forever = time.Second, (1<<32 - 1) * time.Second
+	for _, c := range []struct {
+		name           string
+		lasts, t1, t2  time.Duration
+		wantT1, wantT2 time.Duration
+	}{
+		{"none sent", 80 * second, 0, 0, 40 * second, 70 * second},
+		{"as sent", 100 * second, 10 * second, 20 * second, 10 * second, 20 * second},
+		{"a second", second, 0, 0, second / 2, second / 8 * 7},
+		{"a second, all of a second", second, second, second, second / 2, second / 8 * 7},
+		{"two seconds, renewed after one", 2 * second, second, 2 * second, second, 2 * second / 8 * 7},
+		{"T1 of zero", 100 * second, 0, 80 * second, 50 * second, 80 * second},
+		{"T2 of zero", 100 * second, 10 * second, 0, 10 * second, 100 * second / 8 * 7},
+		{"T1 after T2", 100 * second, 90 * second, 80 * second, 50 * second, 80 * second},
+		{"T1 at T2", 100 * second, 80 * second, 80 * second, 50 * second, 80 * second},
+		{"an early T2", 100 * second, 50 * second, 7 * second, 4 * second, 7 * second},
+		{"T1 after T2 after the end", 100 * second, 300 * second, 200 * second, 50 * second, 100 * second / 8 * 7},
+		{"T2 at the end", 100 * second, 50 * second, 100 * second, 50 * second, 100 * second / 8 * 7},
+		{"for ever", forever, 0, 0, forever / 2, forever / 8 * 7},
+		{"for ever, and never renewed", forever, forever, forever, forever / 2, forever / 8 * 7},
+		{"for ever, and renewed", forever, 10 * second, 20 * second, 10 * second, 20 * second},
+		{"a time, and never renewed", 100 * second, forever, forever, 50 * second, 100 * second / 8 * 7},
+	} {
+		var got ipam.LANLease
+		terms(&got, c.lasts, c.t1, c.t2)
+		want := ipam.LANLease{Lasts: ipam.Duration(c.lasts), T1: ipam.Duration(c.wantT1), T2: ipam.Duration(c.wantT2)}
+		if got != want {
+			t.Errorf("%s: renewed after %s and %s, and not %s and %s", c.name, time.Duration(got.T1),
+				time.Duration(got.T2), c.wantT1, c.wantT2)
+		}
+	}
+}
+
 // ack4 is a server's ACK.
 func ack4() *dhcpv4.DHCPv4 {
 	return &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: iana.HWTypeEthernet, ClientHWAddr: web.MAC[:],
@@ -150,6 +281,7 @@ func ack4() *dhcpv4.DHCPv4 {
 func TestRead6(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		an address | 2001:db8::7 | 1 0 | it gives 2001:db8::7 instead
+		the server's own | 2001:db8::1 | 0 0 | it gives no address
 		one that is over | 2001:db8::7 over | 0 1 | it gives no address
 		none | none | 0 0 | NoAddrsAvail
 		none, with a word | none gone | 0 0 | gone
@@ -185,7 +317,16 @@ func TestRead6(t *testing.T) {
 			ia.IaId = [4]byte{9}
 		}
 		m.AddOption(ia)
-		h, ok := asked6(web).read(datagram{m.ToBytes(), netip.MustParseAddr("fe80::1")})
+		a := asked6(web)
+		from := netip.MustParseAddr("fe80::1")
+		if c[0] == "the server's own" {
+			from = netip.MustParseAddr(what)
+		}
+		h, ok := a.read(datagram{m.ToBytes(), from})
+		unusable := strings.HasSuffix(c[3], "it gives no address") && besides == ""
+		if (len(a.faults) > 0) != unusable || unusable && !strings.Contains(a.faults[0], what) {
+			t.Errorf("%s: the faults are %q", c[0], a.faults)
+		}
 		got := fmt.Sprint(len(h.leases), " ", len(h.over))
 		if ok != (c[2] != "") || ok && (got != c[2] || h.why() != c[3]) {
 			t.Errorf("%s counts: %t, with %s (%s)", c[0], ok, got, h.why())

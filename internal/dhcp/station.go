@@ -29,6 +29,8 @@ type station struct {
 	mu       sync.Mutex
 	listener *listener            // the open socket, or nil
 	under    map[uint32]*exchange // the open exchanges by transaction id
+
+	addresses func() map[netip.Addr]string // of this host, with their interfaces
 }
 
 // listener is a socket of one instance of an interface.
@@ -46,7 +48,41 @@ type parent struct {
 	local netip.Addr // its link-local address, if that is needed
 }
 
-func newStation(at place) *station { return &station{place: at, under: map[uint32]*exchange{}} }
+func newStation(at place) *station {
+	return &station{place: at, under: map[uint32]*exchange{}, addresses: hostAddresses}
+}
+
+// hostHas returns the interface of this host that has an address, or nothing.
+func (s *station) hostHas(addr netip.Addr) string {
+	if s == nil || s.addresses == nil {
+		return ""
+	}
+	return s.addresses()[addr]
+}
+
+// hostAddresses returns the addresses of all interfaces of this host, with the interfaces' names. What cannot be read
+// is missing.
+func hostAddresses() map[netip.Addr]string {
+	all := map[netip.Addr]string{}
+	links, err := net.Interfaces()
+	if err != nil {
+		return all
+	}
+	for _, link := range links {
+		addrs, err := link.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addrs {
+			if p, ok := a.(*net.IPNet); ok {
+				if addr, ok := netip.AddrFromSlice(p.IP); ok {
+					all[addr.Unmap()] = link.Name
+				}
+			}
+		}
+	}
+	return all
+}
 
 // begin creates an exchange with a unique transaction id.
 func (s *station) begin(within time.Duration) *exchange {

@@ -11,6 +11,18 @@ import (
 	"go4.org/netipx"
 )
 
+// PlannedName returns the name of the plan of a Docker network: Docker's, or docker-NAME if Docker's reads as an address
+// or a range. Docker takes 2024 as a name, and Berth does not.
+func PlannedName(name string) (string, error) {
+	if err := ipam.CheckName("network", name); err != nil {
+		return "", err
+	}
+	if ipam.CheckNewName("network", name) != nil {
+		name = "docker-" + name
+	}
+	return name, ipam.CheckNewName("network", name)
+}
+
 // AdoptPlan returns the plan of a Docker network, under the given name. It has the network's subnets with their
 // gateways, and a pool for its range. Each address that a container has or asks for is reserved for the container.
 // Other used addresses are taken. The view comes from Engine.Network. Nothing is changed.

@@ -12,13 +12,19 @@ import (
 )
 
 // ask finds the container of a request without a name. It asks the engine's locks if possible, and otherwise guesses
-// (guess). A request for a certain address gets that address or none, so it is not worth a question to the engine.
+// (guess). A request for a certain free address gets that address or none, so it is not worth a question to the engine.
 func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	ask, gone := r.askLocks, r.following.IsZero() && r.now().Sub(r.lost) < awayFor
 	r.mu.RUnlock()
+	wanter, moving := "", false
+	if q.Address.IsValid() {
+		wanter, moving = r.onlyWanter(q)
+	}
 	switch {
-	case q.Address.IsValid():
+	case q.Held && moving: // Berth itself connects it, so there is nothing to ask
+		return ipam.Hint{Live: true, Name: wanter, Sure: true}
+	case q.Address.IsValid() && (!q.Held || ask == nil):
 		return r.guess(q)
 	case ask == nil && gone: // `berth witness` reconnects, or hears the engine again, after the engine's start
 		return ipam.Hint{Boots: true}
@@ -39,8 +45,15 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 			hint.Home = homes
 		}
 		return hint
+	case q.Address.IsValid():
+		if wanter != "" && slices.Contains(all, wanter) {
+			return ipam.Hint{Live: true, Name: wanter, Sure: true}
+		}
+		return r.guess(q)
 	case len(all) == 1:
-		return r.hintOf(q, all[0])
+		hint := r.hintOf(q, all[0])
+		hint.Sure = true
+		return hint
 	default:
 		// silent containers elsewhere hardly ask at the moment of a move
 		if name, _ := r.expected(q); len(locked.Silent) == 0 && slices.Contains(all, name) {
@@ -48,6 +61,32 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		}
 		return ipam.Hint{Live: true, Others: r.startTogether(q, locked.Silent)}
 	}
+}
+
+// onlyWanter returns the only container that may ask for the requested address, because its configuration has it, or
+// because it is being put back to it now (moving). The name is empty if there is none, or if there are several: anybody
+// may write the address of another container there.
+func (r *Roster) onlyWanter(q ipam.Question) (name string, moving bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	wanters := map[string]bool{} // by name; true: is being put back
+	for _, n := range r.networks {
+		if serves(n, q.Space, q.CIDR) {
+			for _, m := range r.wanted[n.ID][q.Address] {
+				wanters[m.Name] = false
+			}
+		}
+	}
+	for name, homes := range r.homes {
+		if slices.Contains(homes, q.Address) {
+			wanters[name] = true
+		}
+	}
+	if len(wanters) != 1 {
+		return "", false
+	}
+	name = slices.Collect(maps.Keys(wanters))[0]
+	return name, wanters[name]
 }
 
 // sawBoot notes that the engine is starting, unless its events came meanwhile.

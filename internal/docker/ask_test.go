@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,53 @@ func TestAskOfOneThatIsPutBack(t *testing.T) {
 			said := fmt.Sprintf("%s|%t|%v|%v", got.Name, got.Soon, got.Others, got.Home)
 			if !got.Live || said != row[4] {
 				t.Errorf("%+v, want %s", got, row[4])
+			}
+		})
+	}
+}
+
+// TestAskForAnAddress: who asks for a leased address is known if only one container has it in its configuration, and
+// that one is being started, also among others; or if only one is being put back to it.
+func TestAskForAnAddress(t *testing.T) {
+	at := addr("10.1.0.50")
+	for _, c := range []struct {
+		name   string
+		wants  []string // whose configuration has the address
+		silent []string // which are being started
+		moves  []string // which are being put back to it
+		late   bool     // the engine does not answer in time
+		want   string   // who asks; empty: unknown
+	}{
+		{name: "it alone starts", wants: []string{"web"}, silent: []string{"web"}, want: "web"},
+		{name: "others start, too", wants: []string{"web"}, silent: []string{"db", "web"}, want: "web"},
+		{name: "another one starts", wants: []string{"web"}, silent: []string{"db"}},
+		{name: "two want it", wants: []string{"web", "thief"}, silent: []string{"web"}},
+		{name: "nobody wants it", silent: []string{"web"}},
+		{name: "it is being put back", silent: []string{"db"}, moves: []string{"web"}, want: "web"},
+		{name: "it is being put back, and had it before", wants: []string{"web"}, moves: []string{"web"}, want: "web"},
+		{name: "it is being put back, and the engine is late", moves: []string{"web"}, late: true, want: "web"},
+		{name: "another one wants it, too", wants: []string{"thief"}, silent: []string{"thief", "db"}, moves: []string{"web"}},
+		{name: "two are being put back to it", moves: []string{"web", "db"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewRoster(nil)
+			r.askWith(func(context.Context, ipam.Question) ipam.Locked {
+				return ipam.Locked{Told: !c.late, Silent: c.silent}
+			})
+			for _, name := range c.moves {
+				defer r.Expect(name, []netip.Addr{at})()
+			}
+			r.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
+			view := &ipam.EngineView{Taken: time.Now(), Networks: lockNets}
+			for _, name := range c.wants {
+				view.Containers = append(view.Containers, ipam.EngineContainer{ID: "id-" + name, Name: name, State: "exited",
+					Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: []netip.Addr{at}}}})
+			}
+			r.Show(view)
+			q := lockQuestion("n1")
+			q.Address, q.Held = at, true
+			if got := r.ask(t.Context(), q); got.Sure != (c.want != "") || got.Sure && got.Name != c.want {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,36 +13,40 @@ import (
 // Check compares the records with the running containers, and repairs certain differences if the request asks for it.
 // If the engine does not answer, the report says so and has no findings; that is no error.
 func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
-	return w.check(ctx, req, false)
+	r, _, err := w.check(ctx, req, false)
+	return r, err
 }
 
 // check is Check. A check that nobody requested repairs nothing if the engine has no Docker network of this Berth. It
-// may be a different engine.
-func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool) (ipam.CheckReport, error) {
+// may be a different engine. next is when a finding has lasted long enough to be repaired; zero if none waits for that.
+func (w *Witness) check(ctx context.Context, req ipam.CheckRequest,
+	unasked bool) (r ipam.CheckReport, next time.Time, err error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
-		return ipam.CheckReport{},
-			ipam.Refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q",
-				req.Only.Host, w.cfg.Host)
+		return r, next, ipam.Refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on "+
+			"host %q", req.Only.Host, w.cfg.Host)
 	}
 	done, err := w.take(ctx)
 	if err != nil {
-		return ipam.CheckReport{}, err
+		return r, next, err
 	}
 	defer done()
 	ctx = ipam.WithActor(ctx, actor)
+	if req.Repair && !unasked { // a person says that this is the engine
+		w.lastSeen.engine, w.lastSeen.root = "", ""
+	}
 	src, err := w.ask(ctx, req.View)
 	if err != nil {
-		return ipam.CheckReport{}, err
+		return r, next, err
 	}
 	var found []finding
 	if src.view != nil {
 		found, err = w.examine(ctx, &src)
 	}
 	if err != nil {
-		return ipam.CheckReport{}, err
+		return r, next, err
 	}
 	if src.view == nil { // no longer
-		return w.blind(src.trouble), nil
+		return w.blind(src.trouble), next, nil
 	}
 	for i := range found {
 		f := &found[i]
@@ -52,18 +57,18 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 		}
 	}
 	err = w.endSuperseded(ctx, found)
-	if err == nil && req.Repair && !(unasked && len(src.view.Networks) == 0) {
+	if err == nil && (req.Repair || unasked) && !(unasked && len(src.view.Networks) == 0) {
 		err = w.repair(ctx, found, req)
 	}
 	if err != nil {
-		return ipam.CheckReport{}, err
+		return r, next, err
 	}
-	r := report(w.cfg.Host, ipam.EngineReachable, src.view.Taken, found)
+	r = report(w.cfg.Host, ipam.EngineReachable, src.view.Taken, found)
 	if src.trouble != nil {
 		r.Trouble = "the networks of the cluster were not compared: " + src.trouble.Error()
 	}
 	w.checked(&r)
-	return r, nil
+	return r, w.patience.next(found), nil
 }
 
 // examine returns the findings. The records are read after the view, so a difference may be over by then. It counts
@@ -95,6 +100,9 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 		w.judge(again, second)
 		found = both(found, second.found)
 	}
+	if rec.other {
+		found = append(found, w.otherEngine(src.view))
+	}
 	w.tellEmpty(found)
 	w.patience.note(src.view.Engine, src.view.Taken, found)
 	w.learn(ctx, src, c)
@@ -105,18 +113,30 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	return found, nil
 }
 
-// confirmed removes findings about endpoints from a view that another process read, until a later view shows them
-// again. They may have ended before the records were read.
+// otherEngine is the finding about an engine that is not the one of the records.
+func (w *Witness) otherEngine(view *ipam.EngineView) finding {
+	return finding{Finding: ipam.Finding{Kind: ipam.OtherEngine, Host: w.cfg.Host, Detail: fmt.Sprintf("the engine "+
+		"(id %s, data %s) is not the one whose containers the records name (id %s, data %s), so no lease ends because of "+
+		"it; if it is the right one, `berth check --repair` accepts it", view.Engine, ipam.ShortContainer(view.Root),
+		w.lastSeen.engine, ipam.ShortContainer(w.lastSeen.root))}}
+}
+
+// confirmed removes findings about endpoints from one view until a later view shows them again. They may have ended
+// before the records were read.
 func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
 	doubts := map[key]time.Time{}
 	sure := make([]finding, 0, len(found))
 	for _, f := range found {
-		if f.Kind != ipam.UncoveredAddress && f.Kind != ipam.DoubledAddress && f.Kind != ipam.OutdatedLease {
+		if !f.hurried() && f.Kind != ipam.DoubledAddress {
 			sure = append(sure, f)
 			continue
 		}
-		doubts[f.key()] = now
-		if before, known := w.doubts[f.key()]; known && taken.After(before) {
+		first, known := w.doubts[f.key()]
+		if !known {
+			first = now
+		}
+		doubts[f.key()] = first
+		if known && taken.After(first) {
 			sure = append(sure, f)
 		}
 	}

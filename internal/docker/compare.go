@@ -68,6 +68,10 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 // add adds a finding with a sentence for a person.
 func (c *comparison) add(f finding, format string, args ...any) {
 	f.Host, f.Detail = c.view.Host, fmt.Sprintf(format, args...)
+	if c.rec.other && f.sure && f.Kind != ipam.UncoveredAddress {
+		f.sure = false
+		f.Detail += "; but this is not the engine of the records, so nothing ends because of what it does not show"
+	}
 	if n := c.foreign[f.Subnet]; f.slow && n != nil {
 		f.sure = false
 		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s by the IPAM driver %s, and if that is "+

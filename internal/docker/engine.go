@@ -129,6 +129,17 @@ func (e *Engine) identify(ctx context.Context, api *client.Client, view *ipam.En
 	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
 }
 
+// ID returns the engine's own id.
+func (e *Engine) ID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	answer, err := e.client().Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the engine at %s: %w", e.host, err)
+	}
+	return answer.Info.ID, nil
+}
+
 // PluginName returns the name of a managed plugin, with its tag, by its id.
 func (e *Engine) PluginName(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)

@@ -21,6 +21,8 @@ type finding struct {
 
 	// sure means that a repair is allowed: at once or, with slow, when the finding has lasted long enough.
 	sure, slow bool
+	leased     time.Time // since when, for an unused lease: the container of a young one may be starting
+	superseded bool      // of an attachment: other Docker networks have its subnet now
 }
 
 // ofLease is a finding about a lease.

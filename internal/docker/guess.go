@@ -26,6 +26,7 @@ const (
 func (r *Roster) Known() ipam.Known {
 	return ipam.Known{Ask: r.ask, Wanted: r.Wanted, Container: r.container, Containers: r.Containers,
 		Replica: r.replica, Endpoint: r.Endpoint, Exists: r.exists, Publishes: r.publishes,
+		Returns: r.returns, Runs: r.runs, Left: r.left, Unnetworked: r.unnetworked, FirstView: r.first.wait,
 		NetworkDriver: r.networkDriver,
 		DockerNetwork: r.dockerNetwork,
 		Holder:        r.holder, Watch: r.Watch, Look: r.look}

@@ -52,31 +52,47 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 		l := c.held[place{space, s.addr}]
 		switch {
 		case l == nil:
-		case fits(l, s) && !c.elsewhere(l):
+		case c.fits(l, s) && !c.elsewhere(l):
 			covered = true
 			c.matches = append(c.matches, match{l, s})
 		default:
 			return l
 		}
 	}
-	if !covered && !c.doubled[s.home()] { // while several endpoints have the address, its holder is unknown
+	// while several endpoints have the address, its holder is unknown
+	if !covered && !c.doubled[s.home()] && (c.rec.justLeft == nil || !c.rec.justLeft(s.network.ID, s.addr, c.view.Taken)) {
 		c.addUncovered(s)
 	}
 	return nil
 }
 
-// fits reports whether a lease may be the endpoint's. If one of them has no MAC, only the address counts: a swarm's
-// manager sends none, and ipvlan has none. Headroom fits any endpoint, because the store learns its holder later.
-func fits(l *ipam.LeaseInfo, s *sight) bool {
+// fits reports whether a lease may be the endpoint's. If one of them has no MAC, only the address and the container
+// count: a swarm's manager sends no MAC, and ipvlan has none. Headroom fits any endpoint, because the store learns its
+// holder later.
+func (c *comparison) fits(l *ipam.LeaseInfo, s *sight) bool {
 	switch l.Kind {
 	case ipam.Headroom:
 		return true
 	case ipam.Automatic, ipam.Static:
-		return l.MAC == (ipam.MAC{}) || s.endpoint.MAC == (ipam.MAC{}) || l.MAC == s.endpoint.MAC
+		sameMAC := l.MAC == (ipam.MAC{}) || s.endpoint.MAC == (ipam.MAC{}) || l.MAC == s.endpoint.MAC
+		return sameMAC && c.mayBeOf(l, s.container)
 	case ipam.Auxiliary:
 		return s.subnet == nil || !slices.Contains(slices.Collect(maps.Values(s.subnet.Aux)), s.addr)
 	}
 	return false
+}
+
+// mayBeOf reports whether a lease may be a container's. The id decides. Without it, the lease is another's if the
+// container of its name is there; otherwise that may have been renamed. A guessed name proves nothing, nor does a lease
+// that is younger than the view, because the address may have changed its holder since.
+func (c *comparison) mayBeOf(l *ipam.LeaseInfo, by *ipam.EngineContainer) bool {
+	switch {
+	case l.Guessed || by.ID == "" || !l.Since.Before(c.view.Taken):
+		return true
+	case l.Container != "":
+		return l.Container == ipam.ShortContainer(by.ID)
+	}
+	return ipam.RememberedName(l.Name) == ipam.RememberedName(by.Name) || !c.seen.names[l.Name]
 }
 
 // keeps reports whether a Docker network keeps an address for itself (`--aux-address`).
@@ -123,9 +139,8 @@ func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo 
 func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.AttachmentInfo) {
 	f := c.ofSight(ipam.OutdatedLease, s)
 	f.sure, f.Network, f.Lease, f.Pool, f.Subnet = true, l.Network, l.ID, at.ID, at.CIDR
-	c.add(f, "%s (MAC %s) is the only one that has %s, and it is leased to %s, who is gone, as after an older state "+
-		"was put back; `berth check --repair` ends that lease and leases it to that container", s.who(), s.endpoint.MAC,
-		s.addr, holder(l))
+	c.add(f, "%s (MAC %s) has %s, which is leased to %s, and no endpoint of that one is there; Berth leases it to "+
+		"that container", s.who(), s.endpoint.MAC, s.addr, holder(l))
 }
 
 // holder describes the holder of a lease.
@@ -164,7 +179,7 @@ func (c *comparison) addUncovered(s *sight) {
 	at, why := c.attachmentFor(s)
 	if at != nil {
 		f.sure, f.Pool, f.Subnet = true, at.ID, at.CIDR
-		why = "`berth check --repair` leases it to that container"
+		why = "Berth leases it to that container"
 	}
 	c.add(f, "%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(), s.addr, why)
 }
@@ -180,7 +195,8 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	if s.endpoint.MAC == (ipam.MAC{}) && s.container.ID == "" {
 		return nil, "it is no container's, and has no MAC to lease it to"
 	}
-	all := c.attachmentsHere(segment{s.spaces[0], s.subnet.CIDR})
+	all := slices.DeleteFunc(c.attachmentsHere(segment{s.spaces[0], s.subnet.CIDR}),
+		func(at ipam.AttachmentInfo) bool { return younger(s.network, at.Created) })
 	if len(all) == 0 {
 		return nil, fmt.Sprintf("Berth does not know the pool of the Docker network %s: remove and create the network",
 			s.network.Name)
@@ -230,8 +246,29 @@ func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 		return
 	}
 	f := ofLease(ipam.UnusedLease, l)
-	f.sure, f.slow = true, true
-	c.add(f, "%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))
+	f.slow = true
+	f.leased = l.Since
+	why := c.mayBeInUse(l, &at)
+	if f.sure = why == ""; !f.sure {
+		why = "; " + why
+	}
+	c.add(f, "%s is leased to %s, and no endpoint of the engine has it%s", l.Address, holder(l), why)
+}
+
+// mayBeInUse returns why a lease may be in use although the engine shows no endpoint of it. It is empty if the engine's
+// word is certain.
+func (c *comparison) mayBeInUse(l *ipam.LeaseInfo, at *ipam.AttachmentInfo) string {
+	for i := range c.view.Containers {
+		by := &c.view.Containers[i]
+		if by.State == stateRestarting && c.mayBeOf(l, by) && (l.Name != "" || l.Container != "") {
+			return "its container is restarting"
+		}
+	}
+	mayBe := func(n *ipam.EngineNetwork) bool { return !younger(n, at.Created) }
+	if !slices.ContainsFunc(c.seen.networks[segment{at.Space, at.CIDR}], mayBe) {
+		return "the engine has no Docker network for it either, so this ends only with its pool"
+	}
+	return ""
 }
 
 // endpointsOwn reports whether a lease was taken for an endpoint. A lease of an engine without MACs and names may be of

@@ -23,6 +23,8 @@ const (
 	// silent for a good part of it.
 	lockTime     = 130 * time.Millisecond
 	longLockTime = 250 * time.Millisecond
+	// addressTime limits one about a leased address: without an answer, a container is refused its own address.
+	addressTime = 3 * time.Second
 	// leastSilence is the shortest time that counts as silence, if it is also silenceFactor times the slowest answer.
 	leastSilence  = 3 * time.Millisecond
 	silenceFactor = 3
@@ -141,16 +143,19 @@ func (l *locks) forget(id string) {
 
 // ask returns the locked containers among those that may send the request.
 func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
-	ctx, cancel := context.WithTimeout(ctx, longLockTime)
+	r := &round{locks: l, begun: time.Now(), limit: lockTime, longLimit: longLockTime}
+	if q.Address.IsValid() {
+		r.limit, r.longLimit = addressTime, addressTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.longLimit)
 	defer cancel()
 	if !l.isFollowed() {
 		return ipam.Locked{Boots: l.boots(ctx)}
 	}
-	r := &round{locks: l, begun: time.Now()}
 	go r.ping(ctx)
 	listed := make(chan []candidate, 1)
 	go func() { listed <- l.candidates(ctx, q) }()
-	late := time.NewTimer(lockTime)
+	late := time.NewTimer(r.limit)
 	defer late.Stop()
 	for {
 		select {
@@ -272,8 +277,9 @@ func mayAsk(c *ipam.EngineContainer, networks []ipam.EngineNetwork, q ipam.Quest
 // round is one question to the engine.
 type round struct {
 	*locks
-	begun   time.Time
-	slowest time.Duration // slowest answer so far; guarded by mu
+	begun            time.Time
+	limit, longLimit time.Duration // of the question; with more candidates than one wave
+	slowest          time.Duration // slowest answer so far; guarded by mu
 }
 
 // ping measures how long the engine takes to answer, to tell what is slow.
@@ -296,9 +302,9 @@ func (r *round) heard() bool {
 
 // waves inspects the candidates wave by wave, until a wave has silent ones.
 func (r *round) waves(ctx context.Context, all []candidate) ipam.Locked {
-	until := r.begun.Add(lockTime)
+	until := r.begun.Add(r.limit)
 	if len(all) > waveSize {
-		until = r.begun.Add(longLockTime)
+		until = r.begun.Add(r.longLimit)
 	}
 	for wave := range slices.Chunk(all, waveSize) {
 		silent, told := r.silent(ctx, wave, until)

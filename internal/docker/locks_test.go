@@ -265,6 +265,35 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// TestLocksOfAnAddress: a question about a leased address waits longer for a busy engine. A container would be refused
+// its own address without an answer, and does not get another one.
+func TestLocksOfAnAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLockedEngine(t)
+		e.add("a", "running", "n2").lock.Lock() // it is being connected to n1
+		set := func(change func()) {            // after earlier requests
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			change()
+		}
+		set(func() { e.pause = func() time.Duration { return 200 * time.Millisecond } })
+		if got, _ := e.asks(); got != "late" {
+			t.Errorf("any address: %q", got)
+		}
+		q := lockQuestion("n1")
+		q.Address, q.Held = q.CIDR.Addr().Next(), true
+		begun := time.Now()
+		if got := e.ask(t.Context(), q); !slices.Equal(got.All(), []string{"a"}) || time.Since(begun) > time.Second {
+			t.Errorf("%s: %+v after %s", q.Address, got, time.Since(begun))
+		}
+		set(func() { e.mute = true })
+		begun = time.Now()
+		if got := e.ask(t.Context(), q); got.Told || time.Since(begun) != addressTime {
+			t.Errorf("an engine that says nothing: %+v after %s", got, time.Since(begun))
+		}
+	})
+}
+
 // TestLocksAreAskedOnce: a hanging container is inspected once for all requests. A silent engine delays no
 // request.
 func TestLocksAreAskedOnce(t *testing.T) {

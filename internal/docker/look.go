@@ -103,15 +103,19 @@ func (w *Witness) look(ctx context.Context) error {
 	return w.glance(ctx, &source{view: view, own: true})
 }
 
-// glance uses a view for everything that needs no second view to confirm it.
+// glance uses a view for everything that needs no wait.
 func (w *Witness) glance(ctx context.Context, src *source) error {
 	ctx = ipam.WithActor(ctx, actor)
 	rec, err := w.read(ctx, src.view, false)
 	if err != nil {
 		return err
 	}
-	c := compare(src.view, rec, w.cfg.Now())
+	now := w.cfg.Now()
+	c := compare(src.view, rec, now)
 	w.tellEmpty(c.found)
+	if err := w.repairSoon(ctx, c.found, w.confirmed(c.found, src.view.Taken, now)); err != nil {
+		return err
+	}
 	for _, m := range c.matches {
 		w.patience.seen(m.lease)
 	}
@@ -120,6 +124,21 @@ func (w *Witness) glance(ctx context.Context, src *source) error {
 	w.tellStrays(ctx, c.found)
 	w.tellAstray(c)
 	return w.endSuperseded(ctx, c.found)
+}
+
+// repairSoon repairs the confirmed ones of the findings that need no wait. The others need another look.
+func (w *Witness) repairSoon(ctx context.Context, found, confirmed []finding) error {
+	soon := func(all []finding) []finding {
+		return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return !f.sure || !f.hurried() })
+	}
+	sure := soon(confirmed)
+	if len(sure) < len(soon(found)) {
+		wake(w.unsure)
+	}
+	for i := range sure {
+		sure[i].Repairable = true
+	}
+	return w.repair(ctx, sure, ipam.CheckRequest{})
 }
 
 // judge updates the roster with the leases that have an endpoint, and asks for a second look if that would tell more.

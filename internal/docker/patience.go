@@ -68,11 +68,15 @@ func (p *patience) ripe(f *finding, taken time.Time) bool {
 			return false
 		}
 	}
-	return true
+	return !taken.Before(p.oldEnough(f))
 }
+
+// oldEnough is when the container of a lease has had the time to start.
+func (p *patience) oldEnough(f *finding) time.Time { return f.leased.Add(min(settled, p.grace)) }
 
 // ready is when a finding will have lasted for the grace period.
 func (p *patience) ready(f *finding) (at time.Time) {
+	at = p.oldEnough(f)
 	for _, k := range f.waitKeys() {
 		if one := p.waits[k].since.Add(p.grace); one.After(at) {
 			at = one
@@ -91,4 +95,16 @@ func (f *finding) waitKeys() []key {
 		keys = append(keys, key{kind: ipam.UnusedAttachment, pool: id})
 	}
 	return keys
+}
+
+// next is when the first of some findings will have lasted for the grace period. It is zero if none is waiting.
+func (p *patience) next(found []finding) (first time.Time) {
+	for i := range found {
+		if f := &found[i]; f.sure && f.slow && f.unasked() && !f.Repaired {
+			if at := p.ready(f); first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	return first
 }

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"berth/internal/ipam"
@@ -30,6 +31,10 @@ func (c *comparison) judgeSegments() {
 				c.addLeftManager(&at)
 			}
 		}
+		own = c.judgeSuperseded(seg, own, networks)
+		networks = slices.DeleteFunc(slices.Clone(networks), func(n *ipam.EngineNetwork) bool {
+			return !slices.ContainsFunc(own, func(at ipam.AttachmentInfo) bool { return !younger(n, at.Created) })
+		})
 		switch surplus := len(own) - len(networks); {
 		case surplus > 0 && young: // its Docker network may not be listed yet
 		case surplus > 0:
@@ -38,6 +43,25 @@ func (c *comparison) judgeSegments() {
 			c.judgeLack(seg, own, networks)
 		}
 	}
+}
+
+// judgeSuperseded finds the attachments of Docker networks that were removed unseen: all Docker networks on the subnet are
+// younger, and no endpoint has one of their addresses. It returns the other attachments.
+func (c *comparison) judgeSuperseded(seg segment, own []ipam.AttachmentInfo,
+	networks []*ipam.EngineNetwork) (others []ipam.AttachmentInfo) {
+	for _, at := range own {
+		older := func(n *ipam.EngineNetwork) bool { return !younger(n, at.Created) }
+		if len(networks) == 0 || c.busy[at.ID] || slices.ContainsFunc(networks, older) || c.beingMade(&at) {
+			others = append(others, at)
+			continue
+		}
+		f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
+		f.sure, f.superseded, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
+		c.add(f, "pool %s of the subnet %s was made at %s, before any Docker network that has the subnet now (%s), so "+
+			"its own was removed; Berth ends it, with its leases", at.ID.Short(), seg.cidr, at.Created.Format(timeForm),
+			names(networks))
+	}
+	return others
 }
 
 // beingMade reports whether an attachment's Docker network may still be being created. The engine lists a network only
@@ -178,7 +202,7 @@ func (c *comparison) judgeNetworks() {
 				f := ofSubnet(ipam.UnknownPool, segment{spaces[0], sub.CIDR}, n.Name)
 				f.thing = n.ID
 				c.add(f, "Berth does not know the pool of the Docker network %s on the subnet %s, so that no "+
-					"container can start there: remove and create the network", n.Name, sub.CIDR)
+					"container can start there: stop its containers, then remove and create the network", n.Name, sub.CIDR)
 			}
 		}
 	}
@@ -194,7 +218,7 @@ func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr net
 			all = append(all, c.rec.here[segment{space, cidr}]...)
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(at ipam.AttachmentInfo) bool { return younger(n, at.Created) })
 }
 
 // judgeGateway finds a gateway that is neither the subnet's nor an attachment's own.

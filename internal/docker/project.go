@@ -77,14 +77,14 @@ func pathsOf(c *container.Summary, label string) (files []string) {
 	return files
 }
 
-// AdoptProject returns the plan of the Docker networks that Compose created for a project. Each keeps Docker's name.
+// AdoptProject returns the plan of the Docker networks that Compose created for a project. Each has its PlannedName.
 // The views come from Engine.Network. Addresses kept for a network itself (--aux-address) are left out, because Compose
 // asks for them again.
 func AdoptProject(views []ipam.EngineView) (ipam.Plan, error) {
 	var all ipam.Plan
 	for i := range views {
-		name := views[i].Networks[0].Name
-		if err := ipam.CheckName("network", name); err != nil {
+		name, err := PlannedName(views[i].Networks[0].Name)
+		if err != nil {
 			return ipam.Plan{}, err
 		}
 		one, err := AdoptPlan(views[i], name)

@@ -56,10 +56,12 @@ func TestPushed(t *testing.T) {
 			wait 1s
 			show
 			check repair -> nothing
+			at 10.8.0.9 -> none
 			wait 1s
+			# the second view confirms it, and what runs is leased without a request
 			show
-			check repair -> uncovered_address 10.8.0.9 repaired
 			at 10.8.0.9 -> held web 2 front
+			check repair -> nothing
 		of requests:
 			GONE
 			check repair given -> unused_lease 10.8.0.2

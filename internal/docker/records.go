@@ -40,11 +40,14 @@ type records struct {
 	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
 	attachments  map[ipam.ID]ipam.AttachmentInfo
 
+	justLeft func(network string, addr netip.Addr, taken time.Time) bool // Roster.justLeft; nil: unknown
+
 	creation time.Duration // how long an attachment may exist before its Docker network
 
 	mapped []ipam.ElasticGuest // elastic addresses of containers that publish ports
 	gaps   []ipam.SystemGap
 
+	other   bool  // the view is of another engine than the records
 	cluster bool  // the records include other hosts'
 	partial error // why the cluster's records could not be read
 }
@@ -93,10 +96,38 @@ func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) 
 func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool) (*records, error) {
 	rec, err := read(ctx, w.cfg.Service, view, memories)
 	if err == nil {
-		rec.cluster = w.cfg.Cluster
+		rec.cluster, rec.justLeft = w.cfg.Cluster, w.cfg.Roster.justLeft
 		rec.creation = min(networkCreation, w.cfg.Grace)
+		w.recognize(view, rec)
 	}
 	return rec, err
+}
+
+// recognize decides whether a view is of the engine of the records. A wrong engine, or one whose data is gone, shows no
+// container of theirs, and its word must end nothing. An engine with another id is the right one all the same if it has
+// a container of the records.
+func (w *Witness) recognize(view *ipam.EngineView, rec *records) {
+	rec.other = !w.lastSeen.knows(view) && !rec.has(view)
+	w.cfg.Roster.recognize(!rec.other)
+	if rec.other {
+		return
+	}
+	if err := w.lastSeen.keep(view); err != nil && !w.keepTold {
+		w.keepTold = true
+		w.log.WithError(err).Error("cannot save the list of running containers next to the state; after a restore Berth protects " +
+			"their addresses only once the engine has answered")
+	}
+}
+
+// has reports whether a lease of this host names one of the view's containers.
+func (rec *records) has(view *ipam.EngineView) bool {
+	there := make(map[string]bool, len(view.Containers))
+	for _, c := range view.Containers {
+		there[ipam.ShortContainer(c.ID)] = true
+	}
+	return slices.ContainsFunc(rec.leases, func(l ipam.LeaseInfo) bool {
+		return l.Host == view.Host && l.Container != "" && there[l.Container]
+	})
 }
 
 // readNetworks reads networks if they are needed. A Docker network may name one (--ipam-opt network=), reservations

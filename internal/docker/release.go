@@ -125,12 +125,16 @@ func orForce(format string, args ...any) error {
 	return ipam.Refuse(ipam.ErrInUse, format, args...).OrAdvise(ipam.DoForceRelease)
 }
 
-// due tells a person when a repair of a finding is possible.
+// due tells a person when a finding is repaired.
 func (w *Witness) due(f *finding, taken time.Time) string {
 	ready := w.patience.ready(f)
+	when := "once two checks have found it"
 	if ready.After(taken) {
-		return fmt.Sprintf("`berth check --repair` can repair it from %s on, after it has lasted %s and two checks "+
-			"have found it", ready.Format(timeForm), w.cfg.Grace)
+		when = fmt.Sprintf("from %s on, after it has lasted %s and two checks have found it", ready.Format(timeForm),
+			w.cfg.Grace)
 	}
-	return "`berth check --repair` can repair it once two checks have found it"
+	if f.unasked() && w.cfg.Every > 0 {
+		return fmt.Sprintf("Berth ends it %s; `berth lease release %s` ends it now", when, f.Address)
+	}
+	return "`berth check --repair` can repair it " + when
 }

@@ -11,28 +11,47 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// repair repairs the findings that are certain. Each repair names the lease or attachment by its id, so it never ends a
-// newer one. If the service refuses, the finding gets the reason.
+// repair repairs the findings that are certain: those that need no request, and with req.Repair the others. What runs
+// gets its lease first. If that fails, nothing ends, because a free address could be given to somebody else. Each repair
+// names the lease or attachment by its id, so it never ends a newer one. If the service refuses, the finding gets the
+// reason.
 func (w *Witness) repair(ctx context.Context, found []finding, req ipam.CheckRequest) error {
 	chosen := chooser(req)
-	for i := range found {
-		f := &found[i]
-		if !f.Repairable || f.Kind == ipam.SupersededReservation || !chosen(f) {
-			continue
-		}
-		done, err := w.repairOne(ctx, f)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			f.fail(err)
-		case done:
-			f.Repaired = true
-			w.tellRepaired(f)
+	mayEnd := true
+	for _, holds := range []bool{true, false} {
+		for i := range found {
+			f := &found[i]
+			if f.holds() != holds || !f.Repairable || f.Kind == ipam.SupersededReservation ||
+				!f.unasked() && !req.Repair || !chosen(f) || !holds && !mayEnd {
+				continue
+			}
+			done, err := w.repairOne(ctx, f)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				f.fail(err)
+				mayEnd = mayEnd && !holds
+			case done:
+				f.Repaired = true
+				w.tellRepaired(f)
+			}
 		}
 	}
 	return nil
 }
+
+// holds reports whether a repair leases an address to the container that runs with it.
+func (f *finding) holds() bool {
+	return f.Kind == ipam.UncoveredAddress || f.Kind == ipam.OutdatedLease
+}
+
+// hurried reports whether a repair need not wait for the next check.
+func (f *finding) hurried() bool { return f.holds() || f.superseded }
+
+// unasked reports whether a finding is repaired without a request: what runs is leased, and what Docker failed to
+// release ends.
+func (f *finding) unasked() bool { return f.hurried() || f.Kind == ipam.UnusedLease }
 
 // chooser selects the findings to repair. If the request has an earlier report, a finding must be in it, too.
 func chooser(req ipam.CheckRequest) func(*finding) bool {

@@ -38,6 +38,11 @@ type Roster struct {
 	byName map[string][]*member    // containers of a name: several if an end or a renaming was not heard
 	ids    map[string]bool         // short ids of all containers
 
+	running running  // who has which address, as last seen
+	before  lastSeen // what an earlier daemon saw
+	other   bool     // the engine is not the one of the records, so its word ends nothing
+	first   firstView
+
 	leases map[place]sighted // what looks have shown of their endpoints
 	looked *ipam.EngineView  // the view of the last look; nil: none
 	ended  time.Time         // when the engine was last heard to end; zero: never
@@ -51,6 +56,7 @@ type Roster struct {
 	homes    map[string][]netip.Addr // addresses of containers that are being put back, by name
 
 	questions questions
+	naming    bool      // the engine has sent a container's name with a request
 	boots     bool      // the engine was seen starting, and its events have not come since
 	booted    time.Time // when its events began after such a start; zero: never
 }
@@ -109,6 +115,7 @@ func (r *Roster) clear() {
 	r.names, r.byName, r.ids = map[string]int{}, map[string][]*member{}, map[string]bool{}
 	r.idle, r.wanted = map[string][]*member{}, map[string]map[netip.Addr]claim{}
 	r.services = map[composeService]*replicas{}
+	r.running = running{}
 }
 
 // lose notes that the events broke off. The last view stays, because an engine that is away starts nothing.
@@ -120,6 +127,7 @@ func (r *Roster) lose() {
 	}
 	r.following = time.Time{}
 	r.forgetGaps()
+	r.first.end() // an engine that cannot be followed is not waited for
 }
 
 // miss notes that the engine is there although its events do not come, so the follower need not wait.
@@ -139,6 +147,7 @@ func (r *Roster) Show(view *ipam.EngineView) {
 			r.following = view.Taken
 		}
 	}
+	_, before := r.lastRunning()
 	r.viewed = view.Taken
 	r.tellWatchers()
 	r.miss()
@@ -159,6 +168,32 @@ func (r *Roster) Show(view *ipam.EngineView) {
 		if at.Before(view.Taken) {
 			delete(r.gone, id)
 		}
+	}
+	r.setRunning(view, before)
+	r.first.end()
+}
+
+// NoteNames notes that the engine has sent a container's name with a request.
+func (r *Roster) NoteNames() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.naming = true
+}
+
+func (r *Roster) sendsNames() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.naming
+}
+
+// showOnce applies a view that came with one request, unless there is a later one. A later one from far in the future
+// is from before the clock was set back.
+func (r *Roster) showOnce(view *ipam.EngineView) {
+	r.mu.RLock()
+	later := !view.Taken.After(r.viewed) && r.viewed.Sub(r.now()) <= fresh
+	r.mu.RUnlock()
+	if !later {
+		r.Show(view)
 	}
 }
 
@@ -220,6 +255,9 @@ func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
 	if e.Action == eventDestroy {
 		r.gone[id] = at
 		if m := r.containers[id]; m != nil {
+			for network := range m.on {
+				r.stopped(network, id, at)
+			}
 			r.remove(m, at)
 		} else {
 			r.destroyed(&e.Container, at)
@@ -245,6 +283,7 @@ func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
 		r.put(m, e.Network, at, true)
 	case eventDisconnect:
 		if r.put(m, e.Network, at, false) {
+			r.stopped(e.Network, id, at)
 			m.on[e.Network].left = m.fresh // Compose before v2 does this to set other aliases
 		}
 	}
@@ -267,7 +306,9 @@ func (r *Roster) turn(m *member, action string, at time.Time) {
 		return
 	}
 	for network := range m.on {
-		r.put(m, network, at, m.runs)
+		if r.put(m, network, at, m.runs) && !m.runs {
+			r.stopped(network, m.ID, at)
+		}
 	}
 }
 

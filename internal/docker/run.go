@@ -29,7 +29,7 @@ func (w *Witness) Run(ctx context.Context) error {
 	defer following.Wait()
 	defer cancel()
 	if err := w.learnHomes(ctx); err != nil && ctx.Err() == nil {
-		w.log.WithError(err).Warn("it is not known who had which address before the start")
+		w.log.WithError(err).Warn("cannot read who had which address before the start")
 	}
 	if w.cfg.Engine != nil {
 		following.Go(func() { f.follow(ctx) })
@@ -41,7 +41,7 @@ func (w *Witness) Run(ctx context.Context) error {
 		due = ticker.C
 	}
 	var d changeLog
-	var again <-chan time.Time
+	var again, ripe <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,10 +49,12 @@ func (w *Witness) Run(ctx context.Context) error {
 		case said := <-f.news:
 			w.breakOff(ctx, said)
 			if said.broken == nil {
-				w.round(ctx, &d)
+				ripe = w.round(ctx, &d)
 			}
 		case <-due:
-			w.round(ctx, &d)
+			ripe = w.round(ctx, &d)
+		case <-ripe:
+			ripe = w.round(ctx, &d)
 		case <-f.changed:
 			if w.gather(ctx, &f); ctx.Err() == nil {
 				d.failed(w, w.look(ctx))
@@ -101,18 +103,23 @@ func (w *Witness) breakOff(ctx context.Context, said word) {
 	w.patience.broken()
 }
 
-// round checks, or only looks if checks are turned off.
-func (w *Witness) round(ctx context.Context, d *changeLog) {
+// round checks, or only looks if checks are turned off. The channel that it returns receives when the next finding may
+// be repaired.
+func (w *Witness) round(ctx context.Context, d *changeLog) (ripe <-chan time.Time) {
 	if w.cfg.Every <= 0 {
 		d.failed(w, w.look(ctx))
-		return
+		return nil
 	}
-	r, err := w.check(ctx, ipam.CheckRequest{Repair: w.cfg.Repair}, true)
+	r, next, err := w.check(ctx, ipam.CheckRequest{Repair: w.cfg.Repair}, true)
 	if err != nil {
 		d.failed(w, err)
-		return
+		return nil
 	}
 	d.found(w, &r)
+	if next.IsZero() {
+		return nil
+	}
+	return time.After(max(next.Sub(w.cfg.Now()), w.burst))
 }
 
 // gather waits a moment for more events, so that many events cause one look. A changed network ends the wait.
@@ -235,9 +242,9 @@ func (d *changeLog) engine(w *Witness) {
 	}
 	switch {
 	case state.Engine == ipam.EngineUnreachable:
-		w.log.Warnf("the engine cannot be read, so that nothing is checked until it can: %s", state.Detail)
+		w.log.Warnf("cannot read the engine, so Berth checks nothing until it can: %s", state.Detail)
 	case d.reach == ipam.EngineUnreachable:
-		w.log.Info("the engine can be read again")
+		w.log.Info("Berth can read the engine again")
 	}
 	d.reach = state.Engine
 	d.naming(w, &state)
@@ -246,17 +253,18 @@ func (d *changeLog) engine(w *Witness) {
 // naming logs once which engine it is, and what that means for containers that keep their addresses.
 func (d *changeLog) naming(w *Witness, state *ipam.WitnessState) {
 	sends, known := state.SendsNames()
-	if !known || d.version == state.Version {
+	is := fmt.Sprint(state.Version, sends)
+	if !known || d.version == is {
 		return
 	}
-	d.version = state.Version
+	d.version = is
 	log := w.log.WithFields(logrus.Fields{"engine": state.Version, "sends_names": sends})
 	if sends {
-		log.Info("the engine sends the name of each container: all keep their addresses")
+		log.Info("This Docker sends container names: all containers keep their addresses.")
 		return
 	}
-	log.Info("the engine sends no names (those from 29 on do), so Berth asks it who starts: containers that start one " +
-		"after the other keep their addresses; for those that start at once, reserve them (berth pin)")
+	log.Info("This Docker sends no container names (29 does). Containers that start together may swap addresses: run " +
+		"`berth pin`.")
 }
 
 // found logs the findings of a check.
@@ -269,8 +277,8 @@ func (d *changeLog) found(w *Witness, r *ipam.CheckReport) {
 	}
 	findings := strings.Join(parts, ", ")
 	if findings != "" && findings != d.findings {
-		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` shows more",
-			findings)
+		w.log.WithField("repaired", r.Repaired).
+			Warnf("the records differ from the running containers: %s; `berth check` shows details", findings)
 	}
 	if r.Engine == ipam.EngineReachable {
 		d.findings = findings
@@ -280,6 +288,6 @@ func (d *changeLog) found(w *Witness, r *ipam.CheckReport) {
 // failed logs an error. If the engine is away, changeLog.engine has logged that already.
 func (d *changeLog) failed(w *Witness, err error) {
 	if err != nil && w.State().Engine != ipam.EngineUnreachable {
-		w.log.WithError(err).Error("the records could not be compared with what runs")
+		w.log.WithError(err).Error("cannot compare the records with the running containers")
 	}
 }

@@ -105,7 +105,8 @@ func TestRun(t *testing.T) {
 			wait 5h
 			until atleast 20 -> true
 			at 10.8.0.3 -> held - 2 front
-			check repair -> unused_lease 10.8.0.2 repaired, unused_lease 10.8.0.3 repaired, unused_subnet 10.8.0.0/24 repaired
+			check repair -> unused_lease 10.8.0.2, unused_lease 10.8.0.3, unused_subnet 10.8.0.0/24 repaired
+			check repair -> nothing
 		a restart of the engine:
 			live 1h repair
 			until leaks -> 1
@@ -265,15 +266,15 @@ func TestRunLogs(t *testing.T) {
 	}
 	more()
 	tn.engine.Stop()
-	eventually(t, "a word of it", func() bool { return l.count("warning: the engine cannot be read") == 1 })
+	eventually(t, "a word of it", func() bool { return l.count("warning: cannot read the engine") == 1 })
 	more()
 	tn.engine.Start()
-	eventually(t, "a word of its return", func() bool { return l.count("info: the engine can be read again") == 1 })
+	eventually(t, "a word of its return", func() bool { return l.count("info: Berth can read the engine again") == 1 })
 	more()
-	if n := l.count("warning: the engine cannot be read"); n != 1 {
+	if n := l.count("warning: cannot read the engine"); n != 1 {
 		t.Errorf("its absence was told of %d times", n)
 	}
-	if n := l.count("warning: the records and what runs differ: 1 unused_lease"); n != 1 {
+	if n := l.count("warning: the records differ from the running containers: 1 unused_lease"); n != 1 {
 		t.Errorf("the finding was told of %d times", n)
 	}
 }

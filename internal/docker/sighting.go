@@ -88,6 +88,7 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 		word.Container = m.Name
 	}
 	switch {
+	case r.other: // what another engine does not show may be there all the same
 	case s.missed >= 2:
 		word.Sight = ipam.Gone
 	case s.seen:

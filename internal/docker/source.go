@@ -34,6 +34,9 @@ func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error)
 		if err := w.accept(req); err != nil {
 			return source{}, err
 		}
+		if w.cfg.Engine == nil {
+			w.cfg.Roster.showOnce(req)
+		}
 		return source{view: req}, nil
 	}
 	w.mu.RLock()

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -141,12 +142,25 @@ func TestStrayEvents(t *testing.T) {
 // TestAstray: an owner on another address is reported to be put back when its own address is free. With an engine
 // that sends names it is not reported, because it got the address that it should have.
 func TestAstray(t *testing.T) {
-	for version, want := range map[string]int{"20.10.24": 1, "28.5.1": 1, "29.0.0": 0} {
-		t.Run(version, func(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		names   bool // a request had one
+		want    int
+	}{
+		{version: "20.10.24", want: 1},
+		{version: "28.5.1", want: 1},
+		{version: "29.0.0", want: 0},
+		{version: "built by hand", want: 1},
+		{version: "built by hand", names: true, want: 0},
+	} {
+		t.Run(fmt.Sprintf("%s/%v", c.version, c.names), func(t *testing.T) {
 			tn := newPushed(t)
 			var told []Astray
 			tn.w = tn.witness(nil, func(cfg *Config) { cfg.Astray = func(all []Astray) { told = all } })
-			tn.view.Version = version
+			tn.view.Version = c.version
+			if c.names {
+				tn.w.cfg.Roster.NoteNames()
+			}
 			n := tn.leaseOf(addr("10.8.0.1"))
 			tn.plays(`
 				reserve odb 10.8.0.30
@@ -160,7 +174,7 @@ func TestAstray(t *testing.T) {
 				t.Fatalf("web has it, and told is %+v", told)
 			}
 			tn.plays("vanish web\nrelease front 10.8.0.30\nwait 1s\nshow")
-			if len(told) != want {
+			if len(told) != c.want {
 				t.Fatalf("told is %+v", told)
 			}
 			for _, one := range told {

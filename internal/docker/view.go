@@ -50,6 +50,9 @@ func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []str
 		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
 	}
 	for _, n := range list.Items {
+		if n.Driver == nullDriver {
+			view.Root = n.ID
+		}
 		if n.ConfigOnly { // it holds nothing
 			continue
 		}
@@ -66,6 +69,9 @@ func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []str
 	}
 	return view, nil
 }
+
+// nullDriver is the driver of the network `none`. An engine makes that network once, with its data.
+const nullDriver = "null"
 
 // builtIn are the engine's own IPAM drivers.
 var builtIn = []string{"", "default", "null", "windowsnull"}
@@ -161,7 +167,7 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
 	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver,
-		Swarm: n.Scope == "swarm", Link: linkOf(n), Open4: n.Options[optGateway4] == openGateway,
+		Swarm: n.Scope == "swarm", Created: n.Created, Link: linkOf(n), Open4: n.Options[optGateway4] == openGateway,
 		Open6: n.Options[optGateway6] == openGateway, Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.IsValid() { // a swarm's network has none before its first task

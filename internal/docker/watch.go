@@ -34,10 +34,11 @@ const (
 	stateRemoving = string(container.StateRemoving)
 )
 
-// States of a running container.
+// States of a running container. A restarting one runs again in a moment.
 const (
-	stateRunning = string(container.StateRunning)
-	statePaused  = string(container.StatePaused)
+	stateRunning    = string(container.StateRunning)
+	statePaused     = string(container.StatePaused)
+	stateRestarting = string(container.StateRestarting)
 )
 
 func isRunning(state string) bool { return state == stateRunning || state == statePaused }

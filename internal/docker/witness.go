@@ -59,7 +59,9 @@ type Config struct {
 	Roster  *Roster          // answers requests; nil: the witness makes one
 	Every   time.Duration    // between checks; 0: only on request
 	Grace   time.Duration    // default: defaultGrace
-	Repair  bool             // each check repairs what is certain
+	Repair  bool             // each check repairs all that is certain, and not only what runs and what has ended
+	Seen    string           // file that keeps what runs (lastSeen); empty: none
+	Boot    string           // id of the boot of this host
 	Astray  func([]Astray)   // gets the containers to put back after each look and must not wait; nil: nobody
 	Now     func() time.Time // default: time.Now
 	Log     *logrus.Entry
@@ -73,10 +75,12 @@ type Witness struct {
 
 	emptyTold bool // the empty state was logged
 	patience  patience
-	// findings about endpoints from a pushed view, with the time of the records
-	doubts map[key]time.Time
-	strays map[key]bool // containers on a wrong address that have an event
-	homes  homes
+	// findings about endpoints that one view showed, with the time when the records first had them
+	doubts   map[key]time.Time
+	strays   map[key]bool // containers on a wrong address that have an event
+	homes    homes
+	lastSeen lastSeen
+	keepTold bool // that its file cannot be written was logged
 
 	unsure chan struct{} // a second look would tell more
 
@@ -113,9 +117,15 @@ func New(cfg Config) *Witness {
 	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), unsure: make(chan struct{}, 1),
 		homes: homes{}, patience: patience{grace: cfg.Grace}, burst: time.Second, pause: time.Second}
 	w.turn <- struct{}{}
+	var err error
+	if w.lastSeen, err = openLastSeen(cfg.Seen, cfg.Boot); err != nil {
+		w.log.Warn(err)
+	}
+	cfg.Roster.before = w.lastSeen
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
 		cfg.Roster.askWith(cfg.Engine.Locked)
+		cfg.Roster.first.await()
 		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it was not asked yet"}
 	}
 	return w
@@ -148,6 +158,7 @@ func (w *Witness) State() ipam.WitnessState {
 	state := w.now()
 	w.mu.RUnlock()
 	_, state.Live = w.cfg.Roster.Bridges()
+	state.Named = w.cfg.Roster.sendsNames()
 	state.Guesses, state.Questions = w.cfg.Service.Guesses(), w.cfg.Roster.Questions()
 	return state
 }
@@ -201,6 +212,9 @@ func (w *Witness) reached(view *ipam.EngineView) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", view.Taken
+	if view.Engine != "" {
+		w.state.EngineID = shorten.To(view.Engine, shorten.Most)
+	}
 	if view.Version != "" {
 		w.state.Version = shorten.To(view.Version, shorten.Most)
 	}

@@ -47,6 +47,8 @@ type Mapping struct {
 	EgressOnly bool `json:"egress_only,omitempty"`
 	// Staged: the guest does not run here yet. If it starts, its first packet already uses the elastic address.
 	Staged bool `json:"staged,omitempty"`
+	// Start identifies the guest's start. From one to the next its MAC may change, and the host must look for it again.
+	Start uint64 `json:"start,omitempty"`
 }
 
 // Inbound reports whether new connections to the elastic address reach the guest.

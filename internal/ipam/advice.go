@@ -38,11 +38,14 @@ const (
 	DoTakeExcluded       Do = "exclusion.force"
 	DoEndReservation     Do = "reservation.remove"
 	DoReplaceReservation Do = "reservation.replace"
+	DoReserveHeld        Do = "reservation.force"
 	DoReserveSeveral     Do = "reservation.several"
 	DoReleaseTaken       Do = "address.release"
+	DoReleaseOwner       Do = "address.release_owner" // of: the network, the owner
 	DoRetakeAddress      Do = "address.take"
 	DoRecordAddress      Do = "address.record"
 	DoReleaseDead        Do = "lease.release"
+	DoReleaseDeadOn      Do = "lease.release-on" // of: the host that holds it
 	DoForceRelease       Do = "lease.force"
 	DoImportAgain        Do = "import.again"
 	DoImportInstead      Do = "import"

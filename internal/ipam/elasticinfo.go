@@ -130,6 +130,7 @@ type EdgeMapping struct {
 	EgressOnly  bool         `json:"egress_only,omitempty"`
 	Staged      bool         `json:"staged,omitempty"` // the guest runs on another host: map outgoing traffic only
 	Association uint64       `json:"association"`
+	Lease       uint64       `json:"lease,omitempty"` // of the guest's address: another one at each start; 0: staged
 	Grant       uint64       `json:"grant,omitempty"` // the grant that allows this host to map it; 0: none is needed
 }
 

@@ -13,6 +13,7 @@ import (
 type EngineView struct {
 	Host       string            `json:"host"`               // the engine's host, as leases name it
 	Engine     string            `json:"engine"`             // the engine's own id
+	Root       string            `json:"root,omitempty"`     // id of its network `none`, which lasts as long as its data
 	Version    string            `json:"version,omitempty"`  // such as 20.10.24
 	Firewall   string            `json:"firewall,omitempty"` // iptables or nftables, if the engine reports it
 	Taken      time.Time         `json:"taken"`
@@ -35,7 +36,9 @@ type EngineNetwork struct {
 	Driver string `json:"driver"`          // the IPAM driver (--ipam-driver)
 	Kind   string `json:"kind,omitempty"`  // the network driver, such as bridge or macvlan
 	Swarm  bool   `json:"swarm,omitempty"` // its scope is the swarm
-	Link   string `json:"link,omitempty"`  // its bridge on the host, if the engine reports it
+	// when the engine began to create it, just before it asked for the pools; zero: unknown
+	Created time.Time `json:"created,omitzero"`
+	Link    string    `json:"link,omitempty"` // its bridge on the host, if the engine reports it
 	// its bridge accepts traffic from outside, even to unpublished ports (gateway_mode_ipv4 and _ipv6)
 	Open4   bool              `json:"open_ipv4,omitempty"`
 	Open6   bool              `json:"open_ipv6,omitempty"`
@@ -137,6 +140,16 @@ type CheckReport struct {
 	Findings []Finding           `json:"findings"`           // by kind, space and address
 	Counts   map[FindingKind]int `json:"counts"`             // of all kinds, 0 where there are none
 	Repaired int                 `json:"repaired,omitempty"` // how many were repaired
+	// releases, and uses of headroom, that a store could not write yet
+	Waiting int `json:"waiting,omitempty"`
+	// hosts of the cluster with leases whose daemons are not connected; only they can compare these leases
+	Absent []AbsentHost `json:"absent,omitempty"`
+}
+
+// AbsentHost is a host whose daemon is not connected.
+type AbsentHost struct {
+	Host   string `json:"host"`
+	Leases int    `json:"leases"` // held there; they stay held
 }
 
 // CheckRequest requests a comparison.
@@ -159,6 +172,10 @@ type LeaseRelease struct {
 type WitnessState struct {
 	Engine  string `json:"engine"`            // as in CheckReport
 	Version string `json:"version,omitempty"` // the engine's, such as 20.10.24; empty: not read yet
+	// the engine's own id; empty: not read yet
+	EngineID string `json:"engine_id,omitempty"`
+	// the engine has sent a container's name with a request since the daemon's start
+	Named bool `json:"named,omitempty"`
 	// the witness follows the engine's events, so it can guess a container without a name
 	Live   bool      `json:"live"`
 	Detail string    `json:"detail,omitempty"`
@@ -176,9 +193,12 @@ type WitnessState struct {
 // firstNaming is the first engine version that sends a container's name with its request.
 const firstNaming = 29
 
-// SendsNames reports whether the engine sends a container's name with its request. known is false before the version is
-// known.
+// SendsNames reports whether the engine sends a container's name with its request. A request with a name proves it;
+// before that, the version decides. known is false before either is known.
 func (w *WitnessState) SendsNames() (does, known bool) {
+	if w.Named {
+		return true, true
+	}
 	major, _, _ := strings.Cut(w.Version, ".")
 	n, err := strconv.Atoi(major)
 	return n >= firstNaming, err == nil

@@ -67,6 +67,9 @@ func (e *Event) Changed() string {
 // fact is a field of a record, with its value as people write it.
 type fact struct{ name, value string }
 
+// firstSlot is the place of an owner's address in its interface if it has one address, as most have. It is left out.
+var firstSlot = fact{"slot", Slot{}.String()}
+
 // plain reports whether the value is clear without the field's name.
 func (f fact) plain() bool {
 	return slices.Contains([]string{"name", "range", "cidr", "address", "owner", "note"}, f.name)
@@ -151,7 +154,9 @@ func factsOf(raw json.RawMessage) (all []fact) {
 		if err := d.Decode(&value); err != nil {
 			return all
 		}
-		all = append(all, fact{fmt.Sprint(name), factValue(fmt.Sprint(name), value)})
+		if f := (fact{fmt.Sprint(name), factValue(fmt.Sprint(name), value)}); f != firstSlot {
+			all = append(all, f)
+		}
 	}
 	return all
 }

@@ -11,6 +11,7 @@ type FindingKind string
 // The kinds of findings. FindingKinds has their meanings.
 const (
 	EmptyState            FindingKind = "empty_state"
+	OtherEngine           FindingKind = "other_engine"
 	UnusedLease           FindingKind = "unused_lease"
 	UncoveredAddress      FindingKind = "uncovered_address"
 	DoubledAddress        FindingKind = "doubled_address"
@@ -48,6 +49,7 @@ var FindingKinds = []struct {
 	Elastic bool // about elastic addresses; no repair corrects it
 }{
 	{EmptyState, "the engine has networks of this Berth, but Berth knows none: the state was lost", false},
+	{OtherEngine, "the engine is not the one whose containers the records name, so its word ends no lease", false},
 	{UnusedLease, "an address is held, but no endpoint uses it", false},
 	{UncoveredAddress, "an endpoint uses an address that nobody holds", false},
 	{DoubledAddress, "two endpoints have one address", false},

@@ -158,8 +158,10 @@ type Totals struct {
 	Networks int    `json:"networks"`
 	Subnets  int    `json:"subnets"`
 	Leases   uint64 `json:"leases"`   // addresses held, including gateways
-	Reserved uint64 `json:"reserved"` // reserved addresses
-	Docker   int    `json:"docker"`   // Docker networks
+	Reserved uint64 `json:"reserved"` // reserved addresses that nobody holds
+	// all reserved addresses, held or not
+	Reservations uint64 `json:"reservations"`
+	Docker       int    `json:"docker"` // Docker networks
 }
 
 // NetworkFilter selects networks. The zero filter selects all.

@@ -33,6 +33,26 @@ type Known struct {
 	// Endpoint reports whether a lease of this host, taken at that time, has an endpoint.
 	Endpoint func(lease LeaseRef, since time.Time) Sighting
 
+	// Returns reports whether the container of this name has ended since a lease of this host was taken for it, or is
+	// the successor of the removed container that the lease names. Then no endpoint has the lease. It is false unless
+	// the engine's word proves it.
+	Returns func(space string, cidr netip.Prefix, l *Lease, name string) bool
+
+	// Runs returns the containers that have an address of a subnet, as the engine last showed. Until the engine
+	// answers for the first time, these are the containers that it showed to an earlier daemon.
+	Runs func(space string, cidr netip.Prefix, addr netip.Addr) []Container
+
+	// Left notes that the engine has released an address. It returns the other containers that still have it.
+	Left func(space string, cidr netip.Prefix, addr netip.Addr) []Container
+
+	// Unnetworked reports whether the engine has no Docker network that an attachment of this time to the subnet can
+	// belong to.
+	Unnetworked func(space string, cidr netip.Prefix, created time.Time) bool
+
+	// FirstView waits until the engine was read after the daemon's start. All calls together wait less than a second,
+	// because a starting engine requests addresses before it answers.
+	FirstView func(context.Context)
+
 	// Exists reports whether a container of this host, even a stopped one, has this short id or this RememberedName.
 	Exists func(name, id string) bool
 
@@ -109,11 +129,13 @@ type Question struct {
 	Space   string       `json:"space"`
 	CIDR    netip.Prefix `json:"cidr"`             // the subnet's
 	Address netip.Addr   `json:"address,omitzero"` // the requested address; zero: any
+	Held    bool         `json:"held,omitempty"`   // somebody has a lease of it
 }
 
-// Hint is a witness's answer to a Question. It may be wrong, so it serves only to choose among free addresses.
+// Hint is a witness's answer to a Question. Unless it is Sure, it serves only to choose among free addresses.
 type Hint struct {
 	Name string // the container's name; empty: several are possible, or none is known
+	Sure bool   // the engine's lock shows that this container asks
 	// the witness is complete, because the engine answered or its events are followed: an unknown container does
 	// not exist
 	Live bool
@@ -195,6 +217,28 @@ func (w Wants) And(addr netip.Addr) Wants {
 func (w Wants) From(name string, addr netip.Addr) bool {
 	at, there := w.After(addr)
 	return there && !w[at].New && RememberedName(w[at].Container) != RememberedName(name)
+}
+
+// ReturnsTo reports whether the engine's word proves that a lease of this host has no endpoint, and that the container
+// of this name may have its address again.
+func (k *Known) ReturnsTo(space string, cidr netip.Prefix, l *Lease, name string) bool {
+	return k.Returns != nil && name != "" && k.Returns(space, cidr, l, name)
+}
+
+// RunsElsewhere returns a container other than the one of this name that has an address of a subnet. ok is false if
+// there is none.
+func (k *Known) RunsElsewhere(space string, cidr netip.Prefix, addr netip.Addr, name string) (c Container, ok bool) {
+	if k.Runs == nil {
+		return c, false
+	}
+	own := k.ContainerOf(name)
+	for _, c = range k.Runs(space, cidr, addr) {
+		if own == "" && RememberedName(c.Name) == RememberedName(name) || own != "" && ShortContainer(c.ID) == own {
+			continue
+		}
+		return c, true
+	}
+	return Container{}, false
 }
 
 // The engine never repeats a request. A request with a MAC that already has a lease has two possible reasons. Another

@@ -55,7 +55,7 @@ type LANAnswer struct {
 	Failure LANFailure `json:"failure,omitempty"` // empty: the task is done
 	// for a Failure: the interface, the tries and the server's words, for people
 	Error string   `json:"error,omitempty"`
-	Lease LANLease `json:"lease,omitzero"` // for offer, take and confirm; for the failure outside: the offer
+	Lease LANLease `json:"lease,omitzero"` // for offer, take and confirm; for the failures outside and wrong: the offer, if any
 	// for probe and hear: the machines that answered or announced themselves. For hear, an address may occur
 	// several times.
 	Answered []LANNeighbour `json:"answered,omitempty"`
@@ -100,6 +100,7 @@ const (
 	LANSilent  LANFailure = "silent"  // nobody answered in time
 	LANRefused LANFailure = "refused" // the server refused with a NAK, or has no address left
 	LANOutside LANFailure = "outside" // the server offered only addresses outside the subnet
+	LANWrong   LANFailure = "wrong"   // servers answered, and none of the answers can be used
 	LANParent  LANFailure = "parent"  // the interface does not exist, is down, or cannot be used
 	LANNoEdge  LANFailure = "no_edge" // no edge is connected to the daemon, or it disconnected meanwhile
 )

@@ -2,6 +2,8 @@ package ipam
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net/netip"
 	"regexp"
@@ -297,6 +299,16 @@ func setHeadroom(n *Network, wanted int) error {
 	}
 	n.Headroom = wanted
 	return nil
+}
+
+// OwnerMAC returns the MAC of an owner on a network: the network's prefix, or a locally administered one if it is empty,
+// and a hash. It is constant for the network and the owner. try is 0, or the next number if that MAC is another owner's.
+func OwnerMAC(network ID, prefix, owner string, try int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", network, owner, try))
+	if prefix == "" {
+		return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4])
+	}
+	return fmt.Sprintf("%s:%02x:%02x:%02x", prefix, sum[0], sum[1], sum[2])
 }
 
 var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)

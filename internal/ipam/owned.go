@@ -201,7 +201,9 @@ type ReservationInfo struct {
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
-	Since     time.Time    `json:"since"`
+	// the owner's MAC, if the network has a prefix for them: `berth compose`, `deploy` and `pin` give it
+	MAC   string    `json:"mac,omitempty"`
+	Since time.Time `json:"since"`
 	Terms
 	// the owner is known in a dynamic network, whatever its address
 	Dynamic bool `json:"-"`

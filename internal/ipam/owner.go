@@ -37,7 +37,7 @@ func (r OwnerRule) check() error {
 			"the pattern %q has two stars side by side; one stands for as many characters as there are", r.Pattern)
 	}
 	if r.Pool != "" {
-		if err := CheckName("pool", r.Pool); err != nil {
+		if err := CheckNewName("pool", r.Pool); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,7 @@ func CheckOwner(owner string) error {
 		return Refuse(ErrInvalid, "the owner has %d characters; at most %d are allowed", len(owner), MaxText)
 	}
 	return Refuse(ErrInvalid, "%q names no owner: write a name such as web, a path such as shop/web/1, or a MAC "+
-		"address", owner)
+		"address; a name has 1 to 63 letters, digits, '_', '.' and '-', and begins with a letter or digit", owner)
 }
 
 // isPath reports whether an owner is a path of one or more names.

@@ -181,10 +181,29 @@ func Without(ids []ID, id ID) []ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(other ID) bool { return other == id })
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+var (
+	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+	// mistyped matches what may be meant as an address or a range: digits and a dot first, or nothing but digits and
+	// '.', '-', '_'. Letters that look like 0 or 1 count as digits after the first one.
+	mistyped = regexp.MustCompile(`^[0-9][0-9OolI]*(\.|[0-9OolI._-]*$)`)
+)
+
+// CheckNewName refuses an invalid name for a network, subnet, pool or space, which are named in Berth. A value that can
+// be a name or a range must not become a name if the range in it is mistyped.
+func CheckNewName(noun, name string) error {
+	if err := CheckName(noun, name); err != nil {
+		return err
+	}
+	if mistyped.MatchString(name) {
+		return refuseRange(noun, name)
+	}
+	return nil
+}
 
 // CheckName refuses an invalid name for an object of the given noun. The grammar is that of Docker's names. A name must
-// not read as a keyword of the command line, an address or an id.
+// not read as a keyword of the command line, an address or an id. For what is named in Berth see CheckNewName: Docker's
+// names, and with them owners, can be numbers.
 func CheckName(noun, name string) error {
 	_, idErr := ParseID(name)
 	switch {
@@ -195,11 +214,25 @@ func CheckName(noun, name string) error {
 	case name == "pool" || name == "none" || name == "all":
 		return Refuse(ErrInvalid, "%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)
 	case meansRange(name):
-		return Refuse(ErrInvalid, "%q cannot name a %s: it reads as an address or a range; choose another", name, noun)
+		return refuseRange(noun, name)
 	case idErr == nil:
 		return Refuse(ErrInvalid, "%q cannot name a %s: it is an id; choose another", name, noun)
 	}
 	return nil
+}
+
+func refuseRange(noun, name string) error {
+	return Refuse(ErrInvalid, "%q cannot name a %s: it reads as an address or a range; begin a name with a letter, and "+
+		"write a range like %s", name, noun, alloc.RangeForms)
+}
+
+// NoPoolNamed refuses a reference to a pool that does not exist. It explains a mistyped range.
+func NoPoolNamed(where, name string) *Refusal {
+	if mistyped.MatchString(name) {
+		return Refuse(ErrNotFound, "%s has no pool named %s; if you mean a range, write it like %s", where, name,
+			alloc.RangeForms)
+	}
+	return Refuse(ErrNotFound, "%s has no pool named %s", where, name)
 }
 
 // meansRange reports whether a text was meant as an address or a range, valid or not. A mistyped one must not count as

@@ -124,13 +124,8 @@ func (sub *Subnet) CheckLAN(n *Network) error {
 	return nil
 }
 
-// CheckTexts refuses an invalid name or note, and a gateway note without a gateway.
+// CheckTexts refuses an invalid note, and a gateway note without a gateway.
 func (sub *Subnet) CheckTexts() error {
-	if sub.Name != "" {
-		if err := CheckName("subnet", sub.Name); err != nil {
-			return err
-		}
-	}
 	if sub.GatewayNote != "" && !sub.Gateway.IsValid() {
 		return Refuse(ErrInvalid, "the subnet %s has no gateway, and so no note on it; give it a gateway, or leave "+
 			"the note out", sub.CIDR)

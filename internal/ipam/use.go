@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"fmt"
 	"math/big"
 	"net/netip"
 	"time"
@@ -204,8 +205,9 @@ func (r *FreeRange) String() string {
 // the pools of the fullest subnet, because free addresses of one family do not help the other.
 type Use struct {
 	StateCounts
-	Fullest Fullest `json:"fullest,omitzero"` // zero: there are no usable addresses
-	Pools   int     `json:"-"`                // how many pools there are, for the page
+	Reservations uint64  `json:"reservations"`     // all, also those whose address is held; Reserved counts the others
+	Fullest      Fullest `json:"fullest,omitzero"` // zero: there are no usable addresses
+	Pools        int     `json:"-"`                // how many pools there are, for the page
 }
 
 // Fullest is the subnet with the highest percentage.
@@ -213,6 +215,20 @@ type Fullest struct {
 	Subnet  netip.Prefix `json:"subnet"`
 	Percent int          `json:"percent"`
 }
+
+// ReservedText counts the reservations for people, and those without a holder.
+func (u *Use) ReservedText() string { return ReservedText(u.Reservations, u.Reserved) }
+
+// ReservedText counts reservations for people: all, and those without a holder.
+func ReservedText(all, idle uint64) string {
+	if all == 0 {
+		return "0 reserved"
+	}
+	return fmt.Sprintf("%d reserved (%d idle)", all, idle)
+}
+
+// ReservationCounts is the number of reservations with a holder, and without.
+type ReservationCounts struct{ Held, Idle uint64 }
 
 // FreeText returns the number of free addresses for people.
 func (u *Use) FreeText() string {
@@ -239,6 +255,7 @@ func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 // And adds the usage of another subnet.
 func (u *Use) And(other *Use) {
 	u.Add(&other.StateCounts)
+	u.Reservations += other.Reservations
 	u.Pools += other.Pools
 	if percent, ok := other.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
 		u.Fullest = other.Fullest

@@ -152,6 +152,9 @@ func parseWish(slot int, value string) (Wish, error) {
 	if err == nil {
 		return Wish{Slot: slot, Address: addr}, nil
 	}
+	if err := oneAddress(slot, value); err != nil {
+		return Wish{}, err
+	}
 	if meansAddress(value) {
 		return Wish{}, err
 	}
@@ -159,6 +162,21 @@ func parseWish(slot int, value string) (Wish, error) {
 		return Wish{}, err
 	}
 	return Wish{Slot: slot, Pool: value}, nil
+}
+
+// oneAddress refuses several addresses for one slot, and says how to write them.
+func oneAddress(slot int, value string) error {
+	var slots []string
+	for i, text := range strings.Fields(value) {
+		if _, err := alloc.ParseAddr(text); err != nil {
+			return nil
+		}
+		slots = append(slots, fmt.Sprintf("ip%d=%s", slot+i, text))
+	}
+	if len(slots) < 2 {
+		return nil
+	}
+	return fmt.Errorf("%q is %d addresses; write %s", value, len(slots), strings.Join(slots, ","))
 }
 
 // Check refuses duplicate slots, gaps unless the action is modify, and contradictions. It also checks what came as

@@ -51,6 +51,10 @@ func (records) ElasticUse(context.Context) (ipam.ElasticUse, error) {
 		Releasing: 1, Free: ipam.Count{Int: big.NewInt(6)}}}}, nil
 }
 
+func (records) ReservationCounts() map[string]ipam.ReservationCounts {
+	return map[string]ipam.ReservationCounts{"net1": {Held: 2, Idle: 1}}
+}
+
 func (records) LANLeases() map[string]map[ipam.LANState]uint64 {
 	return map[string]map[ipam.LANState]uint64{"lan": {ipam.LANBound: 3, ipam.LANLost: 1}}
 }

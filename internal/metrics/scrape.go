@@ -37,6 +37,7 @@ type Records interface {
 	ElasticUse(context.Context) (ipam.ElasticUse, error)
 	EventCounts() map[ipam.Verb]uint64
 	LANLeases() map[string]map[ipam.LANState]uint64
+	ReservationCounts() map[string]ipam.ReservationCounts
 }
 
 // scrapeTime is how long the records may take.
@@ -87,6 +88,10 @@ func (s *scraper) Collect(to chan<- prometheus.Metric) {
 	tell(buildInfo, 1, s.Version, runtime.Version())
 	for verb, n := range s.Records.EventCounts() {
 		tell(events, float64(n), verb.String())
+	}
+	for network, n := range s.Records.ReservationCounts() {
+		tell(reservations, float64(n.Held), network, "held")
+		tell(reservations, float64(n.Idle), network, "idle")
 	}
 	for network, of := range s.Records.LANLeases() {
 		for state := ipam.LANBound; state <= ipam.LANConflict; state++ { // those that none is in, too: an alert is over

@@ -35,6 +35,7 @@ const (
 	putBack          = "berth_put_back_total"
 	questions        = "berth_questions_total"
 	requests         = "berth_requests_total"
+	reservations     = "berth_reservations"
 	events           = "berth_events_total"
 	hookFailures     = "berth_hook_failures_total"
 	requestDuration  = "berth_request_duration_seconds"
@@ -47,36 +48,38 @@ const (
 // table is all that is told, by name: the docs, the alerts and the board name nothing else.
 func table() []metric {
 	return []metric{
-		{buildInfo, gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
-		{dhcpLeases, gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
+		{buildInfo, gauge, "Always 1. The labels are the version of Berth and of Go.", []string{"version", "goversion"}},
+		{dhcpLeases, gauge, "Addresses that a LAN's DHCP server leased to containers of a network, by the state of the lease.",
 			[]string{"network", "state"}},
-		{dnsNames, gauge, "Names in the zone that are answered for; reverse names (PTR) are not counted.", nil},
-		{dnsQueries, counter, "Questions for names that were answered, by the code of the answer.", []string{"rcode"}},
-		{elasticAddresses, gauge, "Elastic addresses of a range, by state; free are those that no account has.",
+		{dnsNames, gauge, "Names in the DNS zone, without reverse names (PTR).", nil},
+		{dnsQueries, counter, "Answered DNS queries, by the code of the answer.", []string{"rcode"}},
+		{elasticAddresses, gauge, "Elastic addresses of a range, by state. Free addresses belong to no account.",
 			[]string{"range", "state"}},
-		{elasticUnapplied, gauge, "Associations whose guest is on a host, and which its edge does not say to have in force.",
+		{elasticUnapplied, gauge, "Associations with a guest on this host that its edge has not mapped.",
 			[]string{"host"}},
-		{events, counter, "Events that this daemon has written, by verb.", []string{"verb"}},
-		{findings, gauge, "What the last check has found wrong between the records and what runs, by kind.",
+		{events, counter, "Events that this daemon wrote, by verb.", []string{"verb"}},
+		{findings, gauge, "Findings of the last check, by kind.",
 			[]string{"kind"}},
-		{headroom, gauge, "Addresses that this host has ahead of need, to give while the shared store is away.",
+		{headroom, gauge, "Addresses that this host has claimed in advance, for outages of the shared store.",
 			[]string{"network", "subnet"}},
-		{hookFailures, counter, "Hooks that have failed, or ran out of time.", nil},
-		{poolAddresses, gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
-			"excluded, free; the sum over the states is the pool. With an empty pool: those of the subnet in no pool.",
+		{hookFailures, counter, "Hooks that failed or timed out.", nil},
+		{poolAddresses, gauge, "Addresses of a pool, each in the first state that applies: leased, quarantined, reserved " +
+			"(and not leased), excluded, free. The states add up to the pool. An empty pool label: addresses in no pool.",
 			[]string{"network", "subnet", "pool", "family", "state"}},
-		{putBack, counter, "Containers that were put back to their own addresses, or could not be.", []string{"result"}},
-		{questions, counter, "Questions to the engine which container asks for an address, by how many it could be.",
+		{putBack, counter, "Containers that Berth moved back to their own addresses, or could not.", []string{"result"}},
+		{questions, counter, "Questions to the engine about which container requests an address, by the number of candidates.",
 			[]string{"answer"}},
-		{requestDuration, histogram, "Time from a request of the engine to its answer.", []string{"op"}},
-		{requests, counter, "Requests of the engine, by what came of them.", []string{"op", "result"}},
-		{storeBytes, gauge, "Size of the store's file.", nil},
-		{storeCommit, histogram, "Time that the store took for one commit, of one or several changes.", nil},
-		{storeUp, gauge, "1 where the store takes changes, of this host and of the cluster.", []string{"store"}},
-		{webhookAside, counter, "Events that a receiver has refused for good, and that are not sent to it any more.", nil},
-		{webhookFailures, counter, "Attempts to send an event that a receiver has not taken.", nil},
-		{webhookLag, gauge, "How long ago the oldest event was written that a receiver has not taken yet; 0: they have all.",
+		{requestDuration, histogram, "Time from a request of the engine to its answer, in seconds.", []string{"op"}},
+		{requests, counter, "Requests of the engine, by operation and result.", []string{"op", "result"}},
+		{reservations, gauge, "Reservations of a network: held, if somebody holds the address, or idle.",
+			[]string{"network", "state"}},
+		{storeBytes, gauge, "Size of the store's file, in bytes.", nil},
+		{storeCommit, histogram, "Time for one commit of the store, which has one or several changes, in seconds.", nil},
+		{storeUp, gauge, "1 if the store is writable, otherwise 0; this host's own store and the cluster's.", []string{"store"}},
+		{webhookAside, counter, "Events that a webhook receiver refused for good. Berth does not send them again.", nil},
+		{webhookFailures, counter, "Failed attempts to send an event to a webhook receiver.", nil},
+		{webhookLag, gauge, "Age of the oldest event that a webhook receiver has not accepted yet, in seconds; 0 if there is none.",
 			nil},
-		{witnessSuccess, gauge, "When the engine was last looked at with success; 0: not yet.", nil},
+		{witnessSuccess, gauge, "Time of the last successful look at the engine, in Unix seconds; 0 if there was none.", nil},
 	}
 }

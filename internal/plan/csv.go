@@ -25,10 +25,11 @@ type Table struct {
 	Ignore  bool   // skip unknown columns instead of refusing them
 }
 
-// Notes list what was left out of a table.
+// Notes list what was left out of a table, and what was changed.
 type Notes struct {
 	Ignored  []string // columns, as in the header
 	Prefixes int      // rows of NetBox's prefixes with the status container
+	Renamed  []Renamed
 }
 
 // column is a column of a table of rows of T. set gets cells that are not empty; get returns the text to write.
@@ -46,9 +47,10 @@ type sheet[T any] struct {
 	sets    map[string]func(*T, string) error // for columns that are not read like their field
 	needs   [][]string                        // at least one column of each
 	row     func(line int) T
-	name    func(*T)        // names a row's object if no column has Berth's name for it; may be nil
-	check   func(*T) error  // checks a whole row; may be nil
-	place   func(*T) *where // nil: each row is a network of its own
+	name    func(*T)         // names a row's object if no column has Berth's name for it; may be nil
+	check   func(*T) error   // checks a whole row; may be nil
+	owner   func(*T) *string // the owner of a row if another tool named it, or nil; may be nil
+	place   func(*T) *where  // nil: each row is a network of its own
 	add     func(*ipam.PlannedNetwork, *T)
 	of      func(*ipam.PlannedNetwork) []T
 }
@@ -147,11 +149,13 @@ type reading[T any] struct {
 	at      []*column[T] // by position; nil: skipped
 	status  int          // the position of NetBox's status; negative: none
 	plan    ipam.Plan
-	byWhere map[where]int // indexes of the plan's networks
+	byWhere map[where]int          // indexes of the plan's networks
+	made    map[foreignName]string // the texts behind names
 }
 
 func (s *sheet[T]) read(text []byte, t Table) (ipam.Plan, Notes, error) {
-	rd := &reading[T]{Table: t, sheet: s, columns: s.parts(), status: -1, byWhere: map[where]int{}}
+	rd := &reading[T]{Table: t, sheet: s, columns: s.parts(), status: -1, byWhere: map[where]int{},
+		made: map[foreignName]string{}}
 	if line, why := notText(text); line > 0 {
 		rd.Add(line, "%s", why)
 		return ipam.Plan{}, Notes{}, rd.Err()
@@ -213,8 +217,6 @@ func (rd *reading[T]) head() bool {
 		name := columnName(title)
 		c := rd.column(name)
 		switch {
-		case c != nil && slices.Contains(rd.at, c):
-			rd.Add(line, "the column %q is there twice, perhaps under another name", c.names[0])
 		case c == nil && rd.Noun == "subnets" && name == "status":
 			rd.status = i
 			fallthrough
@@ -277,20 +279,7 @@ func (rd *reading[T]) next() bool {
 	}
 	row := rd.row(line)
 	known := len(rd.Problems) + rd.More
-	for i, c := range rd.at {
-		if c == nil {
-			continue
-		}
-		text := cells[i]
-		if !c.raw {
-			text = strings.TrimSpace(text)
-		}
-		if text = unguarded(text); text != "" {
-			if err := c.set(&row, text); err != nil {
-				rd.Add(line, "%s: %v", rd.header[i], err)
-			}
-		}
-	}
+	rd.cells(&row, cells, line)
 	if known == len(rd.Problems)+rd.More && rd.name != nil && rd.foreign() {
 		rd.name(&row)
 	}
@@ -299,10 +288,54 @@ func (rd *reading[T]) next() bool {
 			rd.Add(line, "%v", err)
 		}
 	}
+	if known == len(rd.Problems)+rd.More && rd.owner != nil {
+		if owner := rd.owner(&row); owner != nil {
+			rd.rename(owner, "owner", ipam.CheckOwner, line)
+		}
+	}
 	if known == len(rd.Problems)+rd.More {
 		rd.take(&row, line)
 	}
 	return true
+}
+
+// cells reads the cells of a row. Several columns may be for one thing, such as NetBox's device and virtual_machine, if
+// each row has it once.
+func (rd *reading[T]) cells(row *T, cells []string, line int) {
+	from := map[*column[T]]int{}
+	for i, c := range rd.at {
+		if c == nil {
+			continue
+		}
+		text := cells[i]
+		if !c.raw {
+			text = strings.TrimSpace(text)
+		}
+		if text = unguarded(text); text == "" {
+			continue
+		}
+		if columnName(rd.header[i]) == "vrf" {
+			text = rd.vrf(text, line)
+		}
+		if first, twice := from[c]; twice {
+			if !rd.same(c, cells[first], cells[i]) {
+				rd.Add(line, "%s is %q and %s is %q, which are one thing for Berth; leave one of them empty", rd.header[first],
+					cells[first], rd.header[i], cells[i])
+			}
+			continue
+		}
+		from[c] = i
+		if err := c.set(row, text); err != nil {
+			rd.Add(line, "%s: %v", rd.header[i], err)
+		}
+	}
+}
+
+// same reports whether two cells of a column mean the same.
+func (rd *reading[T]) same(c *column[T], one, other string) bool {
+	a, b := rd.row(0), rd.row(0)
+	return c.set(&a, strings.TrimSpace(one)) == nil && c.set(&b, strings.TrimSpace(other)) == nil &&
+		reflect.DeepEqual(a, b)
 }
 
 // foreign reports whether the table is from another tool, because it has no column for owners.

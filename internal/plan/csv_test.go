@@ -77,6 +77,40 @@ flat,,,,,,,,
 `, `[{"line": 2, "addresses": [{"owner": "rtr", "address": "10.0.1.5", "unplaced": true, "line": 2},
 	{"owner": "nas.example.net", "address": "10.0.1.6", "unplaced": true, "line": 3}]}]`,
 			Notes{Ignored: []string{"ID", "Status"}}},
+		{"NetBox's ip-addresses as it imports them", Table{Noun: "addresses"},
+			`address,vrf,device,virtual_machine,dns_name
+10.0.1.5/24,,rtr,,
+10.0.1.6/255.255.255.0,,,vm1,vm1.example.net
+10.0.1.7/24,,vm2,vm2,
+10.0.1.8/24,Kunde A (65000:1),Core Switch (rack 3),,
+10.0.1.9/24,Kunde A,Core Switch (rack 3),,
+10.0.1.10/24,a/b,rack 3/sw#1,,
+10.0.1.11/24,,,,_x.a-name-of-more-than-sixty-three-letters.and-of-more-than-one-domain.example.net
+`, `[{"line": 2, "addresses": [{"owner": "rtr", "address": "10.0.1.5", "unplaced": true, "line": 2},
+	{"owner": "vm1", "address": "10.0.1.6", "unplaced": true, "line": 3},
+	{"owner": "vm2", "address": "10.0.1.7", "unplaced": true, "line": 4},
+	{"owner": "x.a-name-of-more-than-sixty-three-letters.and-of-more-than-one", "address": "10.0.1.11",
+		"unplaced": true, "line": 8}]},
+{"space": "Kunde-A", "line": 5, "addresses": [
+	{"owner": "Core-Switch-rack-3", "address": "10.0.1.8", "unplaced": true, "line": 5},
+	{"owner": "Core-Switch-rack-3", "address": "10.0.1.9", "unplaced": true, "line": 6}]},
+{"space": "a-b", "line": 7, "addresses": [
+	{"owner": "rack-3/sw-1", "address": "10.0.1.10", "unplaced": true, "line": 7}]}]`,
+			Notes{Renamed: []Renamed{{5, "space", "Kunde A", "Kunde-A"},
+				{5, "owner", "Core Switch (rack 3)", "Core-Switch-rack-3"}, {7, "space", "a/b", "a-b"},
+				{7, "owner", "rack 3/sw#1", "rack-3/sw-1"},
+				{8, "owner", "_x.a-name-of-more-than-sixty-three-letters.and-of-more-than-one-domain.example.net",
+					"x.a-name-of-more-than-sixty-three-letters.and-of-more-than-one"}}}},
+		{"owners and devices", Table{Noun: "addresses"}, "address,owner,device\n10.0.1.5,,A b\n10.0.1.6,c d,\n",
+			`[{"line": 2, "addresses": [{"owner": "A-b", "address": "10.0.1.5", "unplaced": true, "line": 2},
+	{"owner": "c d", "address": "10.0.1.6", "unplaced": true, "line": 3}]}]`,
+			Notes{Renamed: []Renamed{{2, "owner", "A b", "A-b"}}}},
+		{"masks", Table{Noun: "subnets", Network: "site"},
+			"Subnet,Mask,Description\n10.0.1.0,255.255.255.0,\n10.0.2.0,24,\n2001:db8::,64,\n10.0.3.0/255.255.255.128,,\n" +
+				"10.0.4.0/24,255.255.255.0,\n",
+			`[{"name": "site", "line": 2, "subnets": [{"cidr": "10.0.1.0/24", "line": 2}, {"cidr": "10.0.2.0/24", "line": 3},
+	{"cidr": "2001:db8::/64", "line": 4}, {"cidr": "10.0.3.0/25", "line": 5}, {"cidr": "10.0.4.0/24", "line": 6}]}]`,
+			Notes{}},
 		{"unknown columns left out", Table{Noun: "subnets", Network: "net1", Ignore: true},
 			"prefix,colour\n192.0.2.0/24,red\n",
 			`[{"name": "net1", "line": 2, "subnets": [{"cidr": "192.0.2.0/24", "line": 2}]}]`,
@@ -99,10 +133,14 @@ flat,,,,,,,,
 // TestBadCSV checks the line and the text of the error for each kind of bad input.
 func TestBadCSV(t *testing.T) {
 	refused(t, `
-		subnets |  | 0: the table is empty; its first row names the columns: network, space, prefix, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool
+		subnets |  | 0: the table is empty; its first row names the columns: network, space, prefix, mask, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool
 		subnets | network,name\nnet1,lan\n | 1: there is no column prefix, which subnets need
 		subnets | prefix,colour\n192.0.2.0/24,red\n | 1: there is no column "colour"; there are network, space, prefix
-		subnets | prefix,CIDR\n,\n | 1: the column "prefix" is there twice, perhaps under another name
+		subnets | prefix,CIDR,vrf,space\n10.0.0.0/24,10.0.0.0/25,,\n10.0.0.0/24,,red,blue\n | 2: prefix is "10.0.0.0/24" and CIDR is "10.0.0.0/25", which are one thing for Berth; leave one of them empty & 3: vrf is "red" and space is "blue", which are one thing
+		addresses | address,device,virtual_machine\n10.0.0.1,a,b\n10.0.0.2,a,a\n | 2: device is "a" and virtual_machine is "b", which are one thing
+		addresses | address,device\n10.0.0.1,A b\n10.0.0.2,A (b)\n10.0.0.3,A-b\n10.0.0.4,A b\n10.0.0.5,***\n | 3: "A b" and "A (b)" would both be the owner A-b; rename one of them & 4: "A b" and "A-b" would both be the owner & 6: "***" names no owner: write a name such as web, a path such as shop/web/1, or a MAC address; a name has 1 to 63 letters, digits, '_', '.' and '-'
+		subnets | prefix,vrf\n10.0.0.0/24,***\n10.0.0.0/24,a b\n10.0.0.0/24,a-b\n | 2: "***" cannot name a space: use 1 to 63 letters & 4: "a b" and "a-b" would both be the space a-b
+		subnets | subnet,mask\n10.0.0.0,255.255.0.255\n10.0.0.0/24,255.255.255.128\n10.0.0.1,24\n10.0.0.0,\n,24\n | 2: prefix: invalid subnet "10.0.0.0/255.255.0.255": "255.255.0.255" is not a length & 3: the prefix is 10.0.0.0/24, and the mask 255.255.255.128; give one of them & 4: prefix: invalid subnet "10.0.0.1/24": it has host bits & 5: prefix: invalid subnet "10.0.0.0": it has no length & 6: the subnet has no prefix
 		subnets | prefix,name\n192.0.2.0/24\n | 2: the row has 1 cells, and the header has 2
 		subnets | prefix,name\n,lan\n | 2: the subnet has no prefix
 		subnets | prefix\n"192.0.2.0/24\n | 2: the row cannot be read from its line 2, character 15, on: extraneous or missing
@@ -110,7 +148,7 @@ func TestBadCSV(t *testing.T) {
 		subnets | prefix\n192.0.2.5/24\n | 2: prefix: invalid subnet "192.0.2.5/24": it has host bits
 		subnets | prefix,gateway\n192.0.2.0/24,gw\n | 2: gateway: "gw" is not an IPv4 or IPv6 address
 		subnets | prefix\ncaf\xe9\n | 2: the line is not UTF-8
-		subnets | \ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;WAHR;;\r\n;;;;;\r\n | 2: DHCP: "WAHR" is neither true nor false
+		subnets | \ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;WAHR;;\r\n;;;;;\r\n | 2: DHCP: "WAHR" is neither on nor off (true or false, yes or no, 1 or 0)
 		subnets | prefix;network\n10.0.0.0/24;a\n10.0.0.1;b\n | 3: prefix: invalid subnet "10.0.0.1": it has no length
 		networks | name\n\n  \nnet1\n,x\n | 5: the row has 2 cells, and the header has 1
 		networks | name,space\n,lab\n | 2: the network has no name

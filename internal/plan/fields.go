@@ -63,7 +63,7 @@ func newShapes() *shapes {
 	text.any = true
 	return &shapes{fields: map[reflect.Type][]field{}, codecs: map[reflect.Type]*codec{
 		reflect.TypeFor[string]():        text,
-		reflect.TypeFor[bool]():          bare(codecOf(parseBool, strconv.FormatBool)),
+		reflect.TypeFor[bool]():          bare(codecOf(ipam.ParseBool, strconv.FormatBool)),
 		reflect.TypeFor[int]():           bare(codecOf(parseNumber, strconv.Itoa)),
 		reflect.TypeFor[ipam.Duration](): bare(codecOf(parseDuration, ipam.Duration.String)),
 		reflect.TypeFor[time.Time]():     codecOf(parseTime, formatTime),

@@ -35,15 +35,33 @@ func spaceOf(text string) (string, error) {
 	return name, nil
 }
 
-// parseHost reads an address, which NetBox writes with the length of its prefix.
+// parseHost reads an address, which NetBox writes with the length of its prefix, and others with a mask.
 func parseHost(text string) (netip.Addr, error) {
 	if address, length, ok := strings.Cut(text, "/"); ok {
-		if p, err := netip.ParsePrefix(text); err == nil && strings.HasSuffix(text, "/"+strconv.Itoa(p.Bits())) {
+		bits := lengthOf(length)
+		if p, err := netip.ParsePrefix(address + "/" + bits); err == nil && bits == strconv.Itoa(p.Bits()) {
 			return alloc.ParseAddr(address)
 		}
 		return netip.Addr{}, fmt.Errorf("%q is not a prefix length; write only the address", length)
 	}
 	return alloc.ParseAddr(text)
+}
+
+// parseSubnet reads a CIDR, also with a mask instead of a length.
+func parseSubnet(text string) (netip.Prefix, error) {
+	address, length, ok := strings.Cut(text, "/")
+	if ok {
+		text = address + "/" + lengthOf(length)
+	}
+	return alloc.ParsePrefix(text)
+}
+
+// lengthOf returns the length of the prefix that a mask means, and other texts unchanged.
+func lengthOf(mask string) string {
+	if ones, ok := alloc.MaskLength(mask); ok {
+		return strconv.Itoa(ones)
+	}
+	return mask
 }
 
 var networkSheet = &sheet[ipam.PlannedNetwork]{
@@ -67,18 +85,46 @@ var networkSheet = &sheet[ipam.PlannedNetwork]{
 type subnetRow struct {
 	where
 	ipam.PlannedSubnet
+	Mask    string `json:"mask"`
+	address string // of the prefix, whose length is in the mask
+}
+
+// setPrefix reads a prefix. Its length may be in the column of masks.
+func (r *subnetRow) setPrefix(text string) (err error) {
+	if !strings.Contains(text, "/") {
+		r.address = text
+		return nil
+	}
+	r.CIDR, err = parseSubnet(text)
+	return err
+}
+
+// checkMask joins the prefix and the mask.
+func (r *subnetRow) checkMask() (err error) {
+	switch {
+	case r.address != "" && r.Mask != "":
+		r.CIDR, err = parseSubnet(r.address + "/" + r.Mask)
+	case r.address != "":
+		_, err = alloc.ParsePrefix(r.address) // which has no length
+	case !r.CIDR.IsValid():
+		return errors.New("the subnet has no prefix")
+	case r.Mask != "" && lengthOf(r.Mask) != strconv.Itoa(r.CIDR.Bits()):
+		return fmt.Errorf("the prefix is %s, and the mask %s; give one of them", r.CIDR, r.Mask)
+	}
+	if err != nil {
+		return fmt.Errorf("prefix: %w", err)
+	}
+	return nil
 }
 
 var subnetSheet = &sheet[subnetRow]{
-	columns: "network <space|vrf prefix|cidr|subnet * static <pool|is_pool",
+	columns: "network <space|vrf prefix|cidr|subnet <mask|netmask|subnet_mask * static <pool|is_pool",
+	sets:    map[string]func(*subnetRow, string) error{"cidr": (*subnetRow).setPrefix},
 	needs:   [][]string{{"prefix"}},
 	row:     func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
 	check: func(r *subnetRow) error {
 		settleSubnet(&r.PlannedSubnet)
-		if !r.CIDR.IsValid() {
-			return errors.New("the subnet has no prefix")
-		}
-		return nil
+		return r.checkMask()
 	},
 	place: func(r *subnetRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *subnetRow) {
@@ -92,7 +138,7 @@ var subnetSheet = &sheet[subnetRow]{
 	},
 	of: func(n *ipam.PlannedNetwork) (rows []subnetRow) {
 		for _, sub := range n.Subnets {
-			rows = append(rows, subnetRow{where{Network: n.Name}, sub})
+			rows = append(rows, subnetRow{where: where{Network: n.Name}, PlannedSubnet: sub})
 		}
 		return rows
 	},
@@ -169,8 +215,17 @@ var exclusionSheet = rangeSheet("note", func(n *ipam.PlannedNetwork, r *rangeRow
 type ownedRow struct {
 	where
 	ipam.PlannedReservation
-	Device string `json:"device"` // the holder in NetBox
-	DNS    string `json:"dns_name"`
+	Device  string `json:"device"` // the holder in NetBox
+	DNS     string `json:"dns_name"`
+	foreign bool   // the owner is one of these
+}
+
+// foreignOwner returns an owner that another tool named, or nil.
+func (r *ownedRow) foreignOwner() *string {
+	if !r.foreign {
+		return nil
+	}
+	return &r.Owner
 }
 
 // ownedColumns begin a table of addresses with owners. An owner may also be NetBox's device, virtual machine or DNS
@@ -190,7 +245,7 @@ func ownedSheet(columns string, needs [][]string, check func(*ownedRow) error,
 		row: func(line int) ownedRow {
 			return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
 		},
-		name: nameByAddress, check: check,
+		name: nameByAddress, check: check, owner: (*ownedRow).foreignOwner,
 		place: func(r *ownedRow) *where { return &r.where },
 		add:   add,
 		of: func(n *ipam.PlannedNetwork) (rows []ownedRow) {
@@ -227,7 +282,7 @@ func nameByAddress(r *ownedRow) {
 
 // checkOwned finds the owner.
 func checkOwned(r *ownedRow) error {
-	r.Owner = cmp.Or(r.Owner, r.Device, r.DNS)
+	r.foreign, r.Owner = r.Owner == "", cmp.Or(r.Owner, r.Device, r.DNS)
 	switch {
 	case r.Owner == "" && r.Address.IsValid():
 		return fmt.Errorf("%s has no owner", r.Address)

@@ -28,16 +28,6 @@ func parseRange(text string) (ipam.Range, error) {
 // wholeOf returns the range of a pool that is a whole subnet.
 func wholeOf(p netip.Prefix) ipam.Range { return ipam.Range{IPRange: netipx.RangeOfPrefix(p)} }
 
-func parseBool(text string) (bool, error) {
-	switch strings.ToLower(text) {
-	case "true", "yes", "1":
-		return true, nil
-	case "false", "no", "0":
-		return false, nil
-	}
-	return false, fmt.Errorf("%q is neither true nor false", text)
-}
-
 // parseNumber reads the number of an interface, a slot, or addresses.
 func parseNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)

@@ -135,10 +135,10 @@ func TestBadYAML(t *testing.T) {
 		key that is a list | version: 1\n[a]: b\n | 2: the plan has no key ""
 		networks no list | version: 1\nnetworks: {a: b}\n | 2: networks is a mapping here, and must be a list
 		alias | HEAD   tags: &t {a: b}\n- name: net2\n  tags: *t\n | 6: tags is an alias (*t) here
-		merge | HEAD   <<: {space: lab}\n | 4: a network has no key "<<"
+		merge | HEAD   <<: {space: lab}\n | 4: a network has a merge key (<<) here, which a plan cannot have; write out the keys
 		no name | version: 1\nnetworks:\n- space: lab\n- \n | 3: the network has no name & 4: a network is nothing here
 		name no text | version: 1\nnetworks:\n- name: [a]\n | 3: there is a list here, and a text is expected & 3: the network has no name
-		sticky | HEAD   sticky: perhaps\n | 4: "perhaps" is neither true nor false
+		sticky | HEAD   sticky: perhaps\n | 4: "perhaps" is neither on nor off (true or false, yes or no, 1 or 0)
 		quarantine | HEAD   quarantine: 10\n | 4: invalid request: "10" is not a duration such as 90s, 10m or 24h
 		quarantine negative | HEAD   quarantine: -1m\n | 4: invalid request: "-1m" is not a duration
 		subnet unknown key | HEAD   subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n | 6: a subnet has no key "vlan"; it has cidr, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool, pools, exclusions
@@ -153,7 +153,7 @@ func TestBadYAML(t *testing.T) {
 		pool with a note | HEAD   pools:\n  - {range: 192.0.2.9, note: a}\n | 5: a pool has no key "note"; it has range, name
 		exclusion without range | HEAD   exclusions:\n  - {note: a}\n | 5: an exclusion has no range
 		reservation | HEAD   reservations:\n  - {address: 192.0.2.1}\n  - web\n | 5: a reservation has no owner & 6: a reservation is "web" here
-		until | HEAD   reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n | 5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z & 5: "perhaps" is neither true nor false
+		until | HEAD   reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n | 5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z & 5: "perhaps" is neither on nor off (true or false, yes or no, 1 or 0)
 		address without one | HEAD   addresses:\n  - {owner: rtr}\n | 5: an address has no address
 		address replaced | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n | 5: an address has no key "replaced"
 		type | HEAD   type: automatic\n | 4: "automatic" is no type of network: write manual, dynamic or vip

@@ -31,6 +31,9 @@ func (d *document) mapping(n *yaml.Node, what string, v reflect.Value) bool {
 		}
 		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
 		switch {
+		case key.Tag == "!!merge":
+			d.Add(key.Line, "%s has a merge key (<<) here, which a plan cannot have; write out the keys that it stands for",
+				what)
 		case key.Kind != yaml.ScalarNode || v.Kind() == reflect.Struct && at < 0:
 			d.Add(key.Line, "%s has no key %q; it has %s", what, key.Value, known)
 		case v.Kind() == reflect.Map:

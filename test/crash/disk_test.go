@@ -73,7 +73,7 @@ func TestDisk(t *testing.T) {
 				if err := wantAnswer(p, http.StatusServiceUnavailable, "not ready: "); err != nil {
 					t.Errorf("the store refuses writes, and %v", err)
 				}
-				if status := d.berth("status"); !strings.Contains(status, "Writes:    refused: ") {
+				if status := d.berth("status"); !strings.Contains(status, "Store:     refuses writes: ") {
 					t.Errorf("`berth status` says:\n%s", status)
 				}
 			}

@@ -86,7 +86,7 @@ func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 		!strings.Contains(text, "berth state save") {
 		t.Errorf("a take is answered with %v", err)
 	}
-	for verb, says := range map[string]string{"status": "Writes:    refused: ", "state check": "berth state save"} {
+	for verb, says := range map[string]string{"status": "Store:     refuses writes: ", "state check": "berth state save"} {
 		if out := d.berth(strings.Fields(verb)...); !strings.Contains(out, says) || !strings.Contains(out, "not in its place") {
 			t.Errorf("`berth %s` says:\n%s", verb, out)
 		}

@@ -48,7 +48,7 @@ func TestAdoptProject(t *testing.T) {
 	h, d := witnessed(t, 181)
 	h.Berth = d // `berth adopt` names this one
 	p := h.newProject(photosFile, map[string]string{"address": h.v4("77")})
-	p.command = composeCommands(t)["1.29"]
+	p.command = oldest(t)
 	for _, service := range []string{"database", "server", "cache"} { // their order determines their addresses
 		p.run("up", "--detach", "--no-deps", service)
 	}
@@ -108,9 +108,9 @@ func (p *project) follow(said string) {
 			p.berth(words[1:]...)
 			continue
 		}
-		// 1.29 has no other name
-		command := append([]string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose"},
-			words[slices.Index(words, "-p"):]...)
+		// not `docker compose`: the Compose of the test
+		command := slices.Concat([]string{"DOCKER_HOST=unix://" + p.Engine.Socket}, p.command,
+			words[slices.Index(words, "-p"):])
 		_, err := lab.Run(2*time.Minute, nil, "env", command...)
 		lab.Must(p, err)
 	}

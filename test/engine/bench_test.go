@@ -3,10 +3,14 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +67,87 @@ func BenchmarkIdle(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBack: four containers are killed while Berth is away, and Berth starts again. From the start of its process,
+// it times the first answer to a request for an address, and the first check that names the four leases that nobody has.
+// With an engine that does not answer, it times the first answer only.
+func BenchmarkBack(b *testing.B) {
+	const gone = 4
+	d := daemon(b, "back", pluginDir, "--log-level", "warning")
+	cleared(b)
+	subnet := fmt.Sprintf("10.%d.32.0/20", octet)
+	docked(b, "network", "create", "--ipam-driver", d.Name, "--subnet", subnet, d.Name)
+	var containers []string
+	own := d.Flags
+	for _, n := range []int{8, 200} {
+		for len(containers) < n {
+			name := fmt.Sprint(d.Name, len(containers))
+			docked(b, containerCommand(name, d.Name)...)
+			containers = append(containers, name)
+		}
+		for _, engine := range []string{"answers", "hangs"} {
+			b.Run(fmt.Sprintf("containers=%d/engine=%s", n, engine), func(b *testing.B) {
+				if d.Flags = own; engine == "hangs" {
+					d.Flags = append(slices.Clone(own), "--docker-host", "unix://"+deaf(b))
+				}
+				var first, known []time.Duration
+				for b.Loop() {
+					all, err := leases(d, subnet)
+					lab.Must(b, err, d.Kill())
+					var dying sync.WaitGroup
+					for _, c := range containers[:gone] {
+						dying.Go(func() { docked(b, "kill", c) })
+					}
+					dying.Wait() // also for the releases, which the engine gives up
+					pool := all[slices.IndexFunc(all, func(l Lease) bool { return l.Kind == "automatic" })].Pool
+					begun := time.Now()
+					lab.Must(b, d.Revive())
+					addr, err := takeByHand(d.PluginSocket(), pool, "", "")
+					lab.Must(b, err, giveByHand(d.PluginSocket(), pool, addr))
+					first = append(first, time.Since(begun))
+					if engine == "answers" {
+						lab.Must(b, lab.Eventually(time.Minute, func() error {
+							var status struct{ Witness witnessStatus }
+							out, err := berth(d, "status", "--format", "json")
+							if err == nil {
+								err = json.Unmarshal([]byte(out), &status)
+							}
+							if err != nil {
+								return err
+							}
+							if got := status.Witness.Counts["unused_lease"]; got < gone {
+								return fmt.Errorf("%d leases are known to be nobody's", got)
+							}
+							return nil
+						}))
+						known = append(known, time.Since(begun))
+					}
+					for _, c := range containers[:gone] {
+						docked(b, "start", c)
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				for unit, took := range map[string][]time.Duration{"first-ms": first, "known-ms": known} {
+					if len(took) > 0 {
+						slices.Sort(took)
+						b.ReportMetric(took[len(took)/2].Seconds()*1000, unit)
+						b.ReportMetric(took[len(took)-1].Seconds()*1000, "worst-"+unit)
+					}
+				}
+			})
+		}
+	}
+}
+
+// deaf returns a socket whose connections get no answer.
+func deaf(b *testing.B) string {
+	b.Helper()
+	socket := filepath.Join(b.TempDir(), "deaf.sock")
+	l, err := net.Listen("unix", socket)
+	lab.Must(b, err)
+	b.Cleanup(func() { l.Close() })
+	return socket
 }
 
 // timed creates a driver, named after a daemon's socket, that passes requests on to the daemon. It reports how long

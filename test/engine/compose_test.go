@@ -48,8 +48,8 @@ networks:
 func compose(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254"))
 	h.berth("pool", "add", front, h.span(10, 11), "--name", "web")
-	h.berth("reservation", "add", front, "--owner", "db", "--ip", h.v4("80"))
 	name := h.name()
+	h.berth("reservation", "add", front, "--owner", name+"-db", "--ip", h.v4("80"))
 	file := h.composeFile(fmt.Sprintf(composeFile, imageName, name, h.v4("80"), h.Berth.Driver(), front,
 		bridgeOf(name), h.v4("0/24")))
 	for range 2 {
@@ -72,8 +72,13 @@ func compose(h *Harness) {
 			h.Errorf("after compose down the plan is %+v", left)
 		}
 	}
-	// Without a static address of a service the option alone is enough.
-	file = h.composeFile(fmt.Sprintf(`
+}
+
+// Without a static address of a service the option alone is enough for docker-compose 1.29. The newer Compose drops it.
+func composeOption(h *Harness) {
+	only(h.T, compose1)
+	front, name := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+h.v4("254")), h.name()
+	file := h.composeFile(fmt.Sprintf(`
 services:
   web:
     image: %[1]s
@@ -102,12 +107,12 @@ func (h *Harness) composeFile(text string) string {
 	return path
 }
 
-// compose runs docker-compose, which must succeed. The newer Compose passes on no IPAM options of a network.
+// compose runs Compose, which must succeed. The newer one passes on the IPAM options of a network only if it has a
+// subnet, too.
 func (h *Harness) compose(file, project string, args ...string) {
 	h.Helper()
-	command := append([]string{"DOCKER_HOST=unix://" + h.Engine.Socket, "docker-compose", "--file", file,
-		"--project-name", project}, args...)
-	h.inCompose(project, command)
+	h.inCompose(project, slices.Concat([]string{"DOCKER_HOST=unix://" + h.Engine.Socket}, oldest(h.T),
+		[]string{"--file", file, "--project-name", project}, args))
 }
 
 // inCompose runs a Compose command that begins with its environment; the command must succeed. Only `down` may leave a

@@ -100,7 +100,7 @@ func TestElastic(t *testing.T) {
 	peer := outside(t, e, 74)
 	from := callers(t, peer, elasticPeer)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
-	n := h.on(planned, "--subnet", h.v4("0/24"))
+	n := h.on(planned, append(letsIn(), "--subnet", h.v4("0/24"))...)
 	h.berth("network", "modify", planned, "--elastic", "on")
 	name, guest := h.name(), h.v4("30")
 	h.berth("reservation", "add", planned, "--owner", name, "--ip", guest)

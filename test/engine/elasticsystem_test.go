@@ -30,7 +30,8 @@ func newSystemHost(t *testing.T, number int, flags ...string) *systemHost {
 	d := witness(t, e.Engine, e.Sockets, number, flags...)
 	h := enter(t, e.Engine, d, number)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
-	s := &systemHost{Harness: h, engine: e, daemon: d, planned: planned, net: h.on(planned, "--subnet", h.v4("0/24"))}
+	s := &systemHost{Harness: h, engine: e, daemon: d, planned: planned,
+		net: h.on(planned, append(letsIn(), "--subnet", h.v4("0/24"))...)}
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,14 +22,17 @@ import (
 func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
-		page, title string
-		least       int // number of lines to run
+		page, title string // the title is the message of engines of the 20.10 line
+		newer       string // the message of engines of the 29 line
+		least       int    // number of lines to run
 	}{
-		{"pool-overlaps.md", "Pool overlaps with other one on this address space", 9},
-		{"address-in-use.md", "Address already in use", 14},
-		{"no-free-pool.md", "could not find an available, non-overlapping IPv4 address pool", 9},
+		{"pool-overlaps.md", "Pool overlaps with other one on this address space",
+			"Pool overlaps with other one on this address space", 9},
+		{"address-in-use.md", "Address already in use", "Address already in use", 14},
+		{"no-free-pool.md", "could not find an available, non-overlapping IPv4 address pool",
+			"all predefined address pools have been fully subnetted", 9},
 		{"fixed-ip-refused.md", "user specified IP address is supported only when connecting to networks with user " +
-			"configured subnets", 9},
+			"configured subnets", "no configured subnet contains IP address", 9},
 	} {
 		t.Run(c.page, func(t *testing.T) {
 			t.Parallel()
@@ -40,19 +44,28 @@ func TestErrorPages(t *testing.T) {
 			}
 			r := newErrorPage(t, 233+i)
 			ran := 0
-			for _, one := range pageCommands(page) {
+			for _, one := range pageCommands(page, engineMajor) {
 				r.run(one.command, one.says, one.hidden)
 				ran++
 			}
 			if ran < c.least {
 				t.Errorf("the page has %d lines to run", ran)
 			}
-			if strings.Count(page, "Error response from daemon: …"+c.title)+
-				strings.Count(page, "Error response from daemon: "+c.title) == 0 {
-				t.Error("the engine's message is not among what was run")
+			if !shows(page, c.title) || !shows(page, c.newer) {
+				t.Error("an engine's message is not among what was run")
 			}
 		})
 	}
+}
+
+// shows reports whether a page has an engine's message as the output of a command, on one line or on two.
+func shows(page, message string) bool {
+	for _, before := range []string{"Error response from daemon: …", "Error response from daemon: ", "settings:\n"} {
+		if strings.Contains(page, before+message) {
+			return true
+		}
+	}
+	return false
 }
 
 // shownCommand is a command of a page, and its output there.
@@ -61,18 +74,23 @@ type shownCommand struct {
 	hidden        bool // not shown; its output is not compared
 }
 
-// pageCommands returns the commands of a page's console blocks and comments (<!-- run: COMMAND -->).
-func pageCommands(page string) (all []shownCommand) {
-	inside := false
+// pageCommands returns the commands of a page's console blocks and comments (<!-- run: COMMAND -->). The comments
+// <!-- engines before 25 -->, <!-- engines from 29 --> and <!-- engines from 25 before 29 --> are about the next block.
+func pageCommands(page string, major int) (all []shownCommand) {
+	inside, other := false, false
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		command, isCommand := strings.CutPrefix(line, "$ ")
 		hidden, isHidden := strings.CutPrefix(line, "<!-- run: ")
 		switch {
+		case strings.HasPrefix(line, "<!-- engines "):
+			other = !within(strings.Fields(line)[2:], major)
 		case isHidden:
 			all = append(all, shownCommand{command: strings.TrimSuffix(hidden, " -->"), hidden: true})
 		case strings.HasPrefix(line, "```"):
+			other = other && !inside // until the end of its block
 			inside = line == "```console"
+		case other:
 		case inside && isCommand:
 			all = append(all, shownCommand{command: command})
 		case inside:
@@ -80,6 +98,17 @@ func pageCommands(page string) (all []shownCommand) {
 		}
 	}
 	return all
+}
+
+// within reports whether a version is within bounds, such as "from 25 before 29".
+func within(bounds []string, major int) bool {
+	for i := 0; i+1 < len(bounds); i += 2 {
+		version, err := strconv.Atoi(bounds[i+1])
+		if err != nil || (bounds[i] == "before") != (major < version) {
+			return false
+		}
+	}
+	return true
 }
 
 // errorPage is an engine and a Berth. The lines of a page run on them unchanged.

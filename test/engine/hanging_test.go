@@ -11,7 +11,8 @@ import (
 	"berth/test/lab"
 )
 
-// While the engine hangs, address requests do not wait for it. The witness attributes each of them from its memory.
+// While the engine hangs, address requests do not wait for it. If the engine sends no names, the witness
+// attributes each of them from its memory.
 func TestHanging(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 52)
@@ -34,7 +35,7 @@ func TestHanging(t *testing.T) {
 	if took := time.Since(begun); took > 60*time.Second {
 		t.Errorf("%d requests took %s while the engine hung", requests, took)
 	}
-	if guessed := k.witness().Guesses.Made - made; guessed != requests {
+	if guessed := k.witness().Guesses.Made - made; noNames.there() && guessed != requests {
 		t.Errorf("while the engine hung, %d of %d requests were attributed", guessed, requests)
 	}
 	lab.Must(t, e.Thaw())

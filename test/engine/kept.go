@@ -113,6 +113,7 @@ func (k *kept) follows() {
 // witnessStatus is what the tests read of `berth status` about the witness.
 type witnessStatus struct {
 	Live    bool
+	Counts  map[string]int // of what the last check found, by kind
 	Guesses struct{ Made int }
 }
 

@@ -62,11 +62,10 @@ func TestLeakOfAnswers(t *testing.T) {
 			t.Fatalf("an answer that is %s: %v were in use, now %v", name, held, h.leased())
 		}
 		h.docker("start", c)
-		other := h.address(c, n)
-		if other == leaked[0] {
-			t.Errorf("%s is leased to an endpoint that is gone, and given to %s", other, c)
+		if h.address(c, n) != leaked[0] { // it is the same container, which Berth can know by the engine's word
+			h.heals("unused_lease " + leaked[0])
 		}
-		h.heals("unused_lease " + leaked[0])
+		h.finds()
 		h.docker("rm", "-f", c)
 		if now := h.leased(); !slices.Equal(now, held) {
 			t.Errorf("%v were in use, now %v", held, now)

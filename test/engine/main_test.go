@@ -59,8 +59,9 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := lab.Build(binary, "test-1"); err != nil {
 		return 1, err
 	}
-	if err := importImage(machineEngine); err != nil {
+	if err := errors.Join(readVersion(machineEngine), importImage(machineEngine)); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	code = m.Run()
+	return code, reportSkipped()
 }

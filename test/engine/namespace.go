@@ -19,9 +19,6 @@ import (
 	"berth/test/lab"
 )
 
-var otherEngine = flag.String("dockerd", "", "the `file` of another engine, with its docker-proxy beside it, for tests that "+
-	"start an engine of their own (scripts/dockerd makes one)")
-
 // PrivateEngine is an extra engine of the tests. It has its own network namespace, because a second engine in the
 // machine's would remove the first one's bridge. In its own mount namespace another directory is mounted over the
 // plugin sockets.
@@ -140,20 +137,27 @@ func (e *PrivateEngine) Start() error {
 	return err
 }
 
+// dockerdOptions are more options of the engines in namespaces.
+var dockerdOptions = flag.String("dockerd", "",
+	"more `options` of the engines in namespaces, such as --firewall-backend=nftables")
+
+// letsIn returns the options of a bridge network whose containers are to be reached by elastic addresses. With the
+// backend nftables the engine drops what comes there, as the finding firewall_in_way tells.
+func letsIn() []string {
+	if !strings.Contains(*dockerdOptions, "nftables") {
+		return nil
+	}
+	return []string{"--opt", "com.docker.network.bridge.gateway_mode_ipv4=nat-unprotected"}
+}
+
 // errPanicked says that the engine itself panicked.
 var errPanicked = errors.New("dockerd panicked")
 
-// starts starts the engine. The engine chooses its fastest way to store images by itself.
+// starts starts the engine: the dockerd in PATH, as the machine's is.
 func (e *PrivateEngine) starts() error {
-	program := []string{"dockerd"}
-	if *otherEngine != "" {
-		program = []string{"env", "PATH=" + filepath.Dir(*otherEngine) + ":" + os.Getenv("PATH"), *otherEngine,
-			"--storage-driver", "vfs"}
-	}
-	args := append(append(e.within(), program...), "--config-file", e.path("empty.json"), "--data-root", e.path("data"),
-		"--exec-root", e.path("run"),
-		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--log-level", "warn")
-	args = append(args, e.bridge...)
+	args := append(e.within(), "dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"),
+		"--exec-root", e.path("run"), "--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--log-level", "warn")
+	args = slices.Concat(args, e.bridge, strings.Fields(*dockerdOptions))
 	p, err := startProcess(e.name, nil, args[0], args[1:]...)
 	if err != nil {
 		return err

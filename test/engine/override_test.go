@@ -38,10 +38,6 @@ type project struct {
 	planned string   // the value of ${planned} in the file
 }
 
-// composeWithMACs is the generation of Compose that sets a container's MAC in a way that engines of the 20.10 line
-// know.
-var composeWithMACs = []string{"docker-compose"}
-
 // newProject writes a Compose file. The scenario sets the variables ${...} in it.
 func (h *Harness) newProject(text string, variables map[string]string) *project {
 	h.Helper()
@@ -183,7 +179,7 @@ func keptByOverride(h *Harness) {
 	back := h.plan("--subnet", h.v4("128/25")+",gateway="+h.v4("129"), "--mac-prefix", "aa:00:71")
 	h.berth("pool", "add", back, h.v4("140+9"), "--name", "web")
 	p := h.newProject(ownersFile, map[string]string{"front": front, "back": back, "db": h.v4("80")})
-	p.command = composeWithMACs
+	p.command = oldest(h.T)
 	first := p.override()
 	if again := p.override(); string(first) != string(again) {
 		h.Errorf("written again, the override differs:\n%s\n%s", first, again)
@@ -277,9 +273,9 @@ services:
     networks: [front]
 networks:
   front:
-    ipam: {driver: ${driver}, options: {network: ${front}}}
+    ipam: {driver: ${driver}, options: {network: ${front}}, config: [{subnet: ${subnet}}]}
 `, map[string]string{"front": front})
-	p.command = composeWithMACs
+	p.command = oldest(h.T)
 	db, network := p.name+"_db_1", p.name+"_front"
 	check := func(workers int) {
 		h.Helper()

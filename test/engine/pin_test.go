@@ -51,7 +51,7 @@ func TestPin(t *testing.T) {
 	at := h.address(web, n)
 	h.berthRefuses([]string{"4 endpoints are not pinned"}, "pin", "--check", "--network", n, "--docker-host",
 		h.Engine.URL(), "-q")
-	h.berthRefuses([]string{"nobody can answer", "--yes"}, "pin", "--docker-host", h.Engine.URL(), web)
+	h.berthRefuses([]string{"This needs confirmation", "--yes"}, "pin", "--docker-host", h.Engine.URL(), web)
 
 	out := h.pinned("pin", web, own, stopped, "--yes")
 	t.Log(out)

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,9 +51,8 @@ services:
 networks:
   default: {external: true, name: %s}
 `, imageName, mac, address, network))
-		_, err := lab.Run(2*time.Minute, nil, "env", "DOCKER_HOST=unix://"+h.Engine.Socket, "docker-compose", "--file", file,
-			"--project-name", project,
-			"up", "--detach", "--scale", "web=2")
+		_, err := lab.Run(2*time.Minute, nil, "env", slices.Concat([]string{"DOCKER_HOST=unix://" + h.Engine.Socket},
+			oldest(t), []string{"--file", file, "--project-name", project, "up", "--detach", "--scale", "web=2"})...)
 		if err == nil {
 			t.Fatalf("with %s two containers were started with %s", ipam, address)
 		}

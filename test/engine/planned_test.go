@@ -23,6 +23,7 @@ func plannedScenarios() []scenario {
 		{"both families", plannedFamilies},
 		{"what changes while Docker is attached", changesWhileAttached},
 		{"renamed while containers run", renamed},
+		{"Compose with the option alone", composeOption},
 	}
 }
 

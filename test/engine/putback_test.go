@@ -197,7 +197,7 @@ func TestComposeExample(t *testing.T) {
 		k.v6("/64")+",pool")
 	p := k.newProject(composeExample, map[string]string{"planned": planned, "db": k.v4("200"), "v4": k.v4("128/25"),
 		"v6": k.v6("/64")})
-	p.command = []string{"docker-compose"}
+	p.command = oldest(t)
 	p.override()
 	for range crowdRounds() {
 		p.run("up", "--detach", "--force-recreate", "--timeout", "1")

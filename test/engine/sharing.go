@@ -60,7 +60,7 @@ func (h *Host) gateway() string {
 
 // joinLAN creates the host's Docker network on lan.
 func (h *Host) joinLAN() error {
-	return h.joinLANBy("--subnet", lanSubnet, "--gateway", h.gateway())
+	return h.joinLANBy(append(letsIn(), "--subnet", lanSubnet, "--gateway", h.gateway())...)
 }
 
 // joinLANBy does so with other options. The subnet is optional if the host has no route to it.

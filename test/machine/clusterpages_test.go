@@ -83,7 +83,7 @@ func (h *Harness) trusted() {
 	h.Helper()
 	lab.Await(h, 20*time.Second, func() error {
 		out, err := h.Berth("status")
-		if err == nil && !strings.Contains(out, "in reach") {
+		if err == nil && !strings.Contains(out, "reachable;") {
 			err = fmt.Errorf("berth status says\n%s", out)
 		}
 		return err

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	tree      = flag.String("tree", "", "the Debian that scripts/machine-tree made")
-	cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
+	tree        = flag.String("tree", "", "the Debian that scripts/machine-tree made")
+	otherEngine = flag.String("engine", "", "the `directory` of a Docker Engine that scripts/dockerd built, instead of Debian's")
+	cleanOnly   = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
 )
 
 // The installed Berth, and the one to upgrade to: the same program with two versions.

@@ -131,7 +131,7 @@ func (h *Harness) sharing() {
 		"cd /var/lib/docker/plugins/$(docker plugin inspect -f '{{.Id}}' registry.example/berth:1.0)/propagated-mount; " +
 		"cp /root/etcd-ca.pem .; echo secret >etcd-password; chmod 600 etcd-password; " + line +
 		"; docker plugin enable registry.example/berth:1.0")
-	h.inPlugin("in reach")
+	h.inPlugin("reachable;")
 	h.types(source + "/bin/berth network create lan --space global --subnet 10.77.0.0/24,pool; " +
 		"docker network create --ipam-driver registry.example/berth:1.0 --ipam-opt network=lan --subnet 10.77.0.0/24 lan; " +
 		"docker run -d --name shared --network lan nginx")
@@ -146,7 +146,7 @@ func (h *Harness) swarm() {
 	h.types("docker swarm init --advertise-addr 10.0.0.11 >/dev/null")
 	h.etcd("http", "")
 	h.types(h.shows("docs/swarm.md", "## What each node needs", 1)[0])
-	h.inPlugin("in reach")
+	h.inPlugin("reachable;")
 	overlay := h.shows("docs/swarm.md", "## Overlay networks", 2)
 	clear := func(network string) {
 		h.Helper()

@@ -59,11 +59,34 @@ func mountTree(shared, dir string) error {
 			return err
 		}
 	}
+	if *otherEngine != "" {
+		if err := installEngine(*otherEngine, root); err != nil {
+			return err
+		}
+	}
 	wants := filepath.Join(root, "etc/systemd/system/sysinit.target.wants")
 	if err := os.MkdirAll(wants, 0o755); err != nil {
 		return err
 	}
 	return os.Symlink("../cgroups.service", filepath.Join(wants, "cgroups.service"))
+}
+
+// installEngine replaces Debian's Docker Engine by one that scripts/dockerd built. Debian's docker.service and command
+// stay.
+func installEngine(built, root string) error {
+	programs, err := filepath.Glob(filepath.Join(built, "bin", "*"))
+	if err != nil {
+		return err
+	}
+	if len(programs) == 0 {
+		return fmt.Errorf("%s has no engine: scripts/dockerd builds it", built)
+	}
+	// its dockerd starts ../dockerd with flags
+	args := append([]string{"--target-directory", filepath.Join(root, "usr/sbin")}, programs...)
+	if err := exec.Command("cp", args...).Run(); err != nil {
+		return err
+	}
+	return exec.Command("cp", filepath.Join(built, "dockerd"), filepath.Join(root, "usr/dockerd")).Run()
 }
 
 // clone clones the last commit of the source tree into a directory.

@@ -28,6 +28,7 @@ type Status struct {
 	Totals   ipam.Totals    `json:"totals"`
 	Writable bool           `json:"writable"`
 	Reason   string         `json:"reason,omitempty"`   // if it is not
+	Waiting  int            `json:"waiting,omitempty"`  // as in ipam.CheckReport
 	Hooks    *HookCounts    `json:"hooks,omitempty"`    // if there are hooks (serve --hook)
 	Webhooks []WebhookState `json:"webhooks,omitempty"` // one for each receiver (serve --webhook)
 
@@ -137,6 +138,7 @@ type SavedState struct {
 	Records int    `json:"records"`
 	Kept    string `json:"kept,omitempty"`    // the new path of the file that was there
 	Restart string `json:"restart,omitempty"` // why the daemon must be restarted before it continues
+	Tokens  string `json:"tokens,omitempty"`  // the path of the API's tokens, if their file was missing or different
 }
 
 // FsckReport is the answer of POST /v1/fsck.

@@ -378,8 +378,8 @@ var (
 		Pace:    Lasts,
 		Summary: "Write the daemon's whole state to its file again",
 		Text: "Use this if somebody removed, moved or replaced the file and the daemon refuses writes " +
-			"(state_astray). Berth keeps the file at that path under another name. Berth refuses if the file is " +
-			"in its place.",
+			"(state_astray). Berth keeps the file at that path under another name. It also writes the tokens of " +
+			"the API again, if their file was removed. Berth refuses if the file of the state is in its place.",
 		Answer: "Berth wrote the file. If restart is set, restart the daemon.",
 	}
 

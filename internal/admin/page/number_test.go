@@ -89,7 +89,7 @@ func oneNumber(t *rapid.T, h http.Handler, s *service.Service, networks []ipam.N
 		want := ipamtest.Counted(&n.Use.StateCounts)
 		if !slices.ContainsFunc(lines, func(line map[string]string) bool {
 			return line["NAME"] == n.Name && line["HELD"] == fmt.Sprint(n.Use.Leased) &&
-				line["RESERVED"] == fmt.Sprint(n.Use.Reserved)
+				line["RESERVED"] == fmt.Sprint(n.Use.Reservations)
 		}) {
 			t.Fatalf("%s: the command line has %v, and the API %s", n.Name, lines, want)
 		}
@@ -105,8 +105,14 @@ func oneNumber(t *rapid.T, h http.Handler, s *service.Service, networks []ipam.N
 				sum.And(&subnets[k].Use)
 			}
 		}
-		if got := ipamtest.Counted(&sum.StateCounts); got != want || sum.Fullest.Percent != n.Use.Fullest.Percent {
+		if got := ipamtest.Counted(&sum.StateCounts); got != want || sum.Fullest.Percent != n.Use.Fullest.Percent ||
+			sum.Reservations != n.Use.Reservations {
 			t.Fatalf("%s: the subnets have %s, and the network %s", n.Name, got, want)
+		}
+		counted := s.ReservationCounts()[n.Name]
+		if counted.Idle != n.Use.Reserved || counted.Held+counted.Idle != n.Use.Reservations {
+			t.Fatalf("%s: the metrics have the reservations %v, and the API %d, %d of them idle", n.Name, counted,
+				n.Use.Reservations, n.Use.Reserved)
 		}
 		for _, state := range ipam.AddressStates() {
 			told, exact := 0.0, n.Use.Of(state)

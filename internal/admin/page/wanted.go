@@ -109,8 +109,7 @@ func (w *wanted) readSubnet() error {
 func (w *wanted) readRange() error {
 	span, err := alloc.ParseRange(w.fields["range"])
 	if err != nil {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no range; it is one such as 192.0.2.10-192.0.2.19, 192.0.2.10+10 "+
-			"or 192.0.2.16/28", w.fields["range"])
+		return ipam.Refuse(ipam.ErrInvalid, "%v", err)
 	}
 	w.span = ipam.Range{IPRange: span}
 	return nil

@@ -8,8 +8,10 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -168,6 +170,9 @@ func failed(ask ipam.LANAsk, why error) ipam.LANAnswer {
 	if why == nil {
 		return ipam.LANAnswer{}
 	}
-	return ipam.LANAnswer{ID: ask.ID, Failure: ipam.LANNoEdge,
-		Error: fmt.Sprintf("the LAN on %s cannot be asked: %v", ask.Parent, why)}
+	text := fmt.Sprintf("the LAN on %s cannot be asked: %v", ask.Parent, why)
+	if _, err := net.InterfaceByName(ask.Parent); err != nil && errors.Is(why, errNone) {
+		text += fmt.Sprintf("; and this host has no interface %s, `ip link` lists those that it has", ask.Parent)
+	}
+	return ipam.LANAnswer{ID: ask.ID, Failure: ipam.LANNoEdge, Error: text}
 }

@@ -37,6 +37,25 @@ func address(q ipam.LANAsk) ipam.LANAnswer {
 	return ipam.LANAnswer{Lease: ipam.LANLease{Address: q.Address}}
 }
 
+// Without an edge, the answer also says that the interface is missing, and each thing once.
+func TestNoEdge(t *testing.T) {
+	for _, c := range []struct{ parent, says string }{
+		{"lo", "the LAN on lo cannot be asked: no edge is connected on this host, and only an edge can use its LANs: " +
+			"start berth edge (systemctl enable --now berth-edge.service)"},
+		{"nosuchif0", "the LAN on nosuchif0 cannot be asked: no edge is connected on this host, and only an edge can " +
+			"use its LANs: start berth edge (systemctl enable --now berth-edge.service); and this host has no interface " +
+			"nosuchif0, `ip link` lists those that it has"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := ask(time.Second)
+			q.Parent = c.parent
+			if a, err := New().Ask(t.Context(), q); err != nil || a.Error != c.says {
+				t.Errorf("%s: %+v (%v)", c.parent, a, err)
+			}
+		})
+	}
+}
+
 func TestAsk(t *testing.T) {
 	for _, c := range []struct {
 		name    string

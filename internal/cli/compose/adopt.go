@@ -102,6 +102,9 @@ func adopt(r *cli.Run, flags *adoptFlags, ref string, show *cli.Table[ipam.Impor
 	if err := r.Ask(); err != nil {
 		return err
 	}
+	if err := flags.engine.CheckEngine(r, engine); err != nil {
+		return err
+	}
 	names, err := flags.engine.Names(r, engine)
 	if err != nil {
 		return err
@@ -139,10 +142,9 @@ func readAdoption(ctx context.Context, engine *docker.Engine, ref, name string) 
 	}
 	a := &adoption{view: view, docker: &view.Networks[0], name: name}
 	if name == "" {
-		a.name = a.docker.Name
-	}
-	if err := ipam.CheckName("network", a.name); err != nil {
-		return nil, fmt.Errorf("%w; give the planned one another name with --name", err)
+		if a.name, err = docker.PlannedName(a.docker.Name); err != nil {
+			return nil, fmt.Errorf("%w; give the planned one another name with --name", err)
+		}
 	}
 	a.plan, err = docker.AdoptPlan(view, a.name)
 	return a, err

@@ -20,8 +20,7 @@ import (
 
 const composeHelp = `Reserves addresses for the services of a Compose project on planned networks. Then it
 writes an override file with ipv4_address, ipv6_address and mac_address of each service. The MAC identifies a
-container if the driver asks for MACs, as berth-mac does. Use the override with the Compose file, on any
-engine:
+container if the driver asks for MACs, as berth-mac does. Use the override with the Compose file:
 
   docker compose -f compose.yaml -f berth.override.yaml up -d
 
@@ -73,8 +72,8 @@ func Command() cli.Row {
 			cli.Flag(&flags.release, "release", "end all reservations of the project's owners"),
 			cli.Flag(&flags.wait, "lock-wait", "how long to wait for a deploy of the project"),
 			cli.Flag(&flags.engine.Host, "docker-host",
-				"`URL` of the engine, which knows external networks (default: "+
-					docker.DefaultHost+"; none: it is not asked)")),
+				"`URL` of the engine, which knows external networks (default: DOCKER_HOST, the "+
+					"current docker context, or "+docker.DefaultHost+"; none: it is not asked)")),
 		Run: func(r *cli.Run) error {
 			if flags.release && r.Given("output") {
 				return r.Usagef("--release writes no file; leave -o out")

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"berth/internal/cli"
@@ -14,13 +15,17 @@ import (
 )
 
 const leaveHelp = `Moves a Docker network, or all networks of a Compose project, back to the engine's own IPAM
-driver. Subnets, gateways, options and labels stay. Each container keeps its address and requests it from then
-on, as with docker run --ip. A container that does not run gets the address that Berth would give it. It is
-the way back from berth adopt.
+driver. Subnets, gateways, options and labels stay. A pool becomes its --ip-range, as one aligned block;
+devices, exclusions and reservations of owners that are not on it become auxiliary addresses, 64 at most. The
+command warns of what does not fit. Each container keeps its address and requests it from then on, as with
+docker run --ip. A container that does not run gets the address that Berth would give it. It is the way back
+from berth adopt.
 
 A Docker network cannot change its driver. So the command disconnects the containers, recreates the network
 and reconnects them with their aliases, links, driver options and configured MACs. They keep running, but lose
-the network for some seconds. Without --yes the command asks first.
+the network for some seconds. Without --yes the command asks first. Engines 25.0 to 29.2 cannot give them their
+MACs again: there the command refuses containers with a configured MAC, unless you accept the loss with
+--lose-mac. Compose gives them back when it recreates the containers.
 
 For a project the command writes an override file with the address of each service. It replaces Berth's
 earlier file, or is berth.override.yaml next to the Compose file (-o names another). Keep it. At the end the
@@ -41,6 +46,8 @@ type leaveFlags struct {
 	keep   bool
 	output string
 	state  string
+
+	loseMAC bool
 }
 
 // LeaveCommand is `berth leave`.
@@ -53,6 +60,7 @@ func LeaveCommand() cli.Row {
   berth leave front --yes --keep`,
 		Refs: []cli.Refs{cli.UsedRefs},
 		Flags: append(flags.engine.Flags(), cli.DryRunFlag(&flags.dryRun), cli.YesFlag(&flags.yes),
+			cli.LoseMACFlag(&flags.loseMAC),
 			cli.Flag(&flags.keep, "keep",
 				"leave the plan of the network in Berth, with what is reserved in it"),
 			cli.Flag(&flags.output, "output", "write the override of a project to `FILE`").Short("o"),
@@ -80,9 +88,11 @@ func leaving(run *cli.Run, flags *leaveFlags, what string) error {
 	if err := overwrites(flags.output); err != nil {
 		return err
 	}
-	if flags.engine.Host == cli.NoDockerHost {
-		return run.Usagef("--docker-host is none, and an engine is to be changed: give its URL")
+	engine, err := flags.engine.Open()
+	if err != nil {
+		return cli.Usage(run.Cmd, err)
 	}
+	defer engine.Close()
 	connector, err := leave.Open(flags.engine.Host)
 	if err != nil {
 		return cli.Usage(run.Cmd, err)
@@ -99,24 +109,37 @@ func leaving(run *cli.Run, flags *leaveFlags, what string) error {
 	if r.notes, err = readNotes(file); err != nil {
 		return err
 	}
-	if r.notes != nil {
+	if r.notes != nil { // begin compares the engines itself
+		if err := flags.engine.CheckEngine(run, engine); err != nil {
+			return err
+		}
 		fmt.Fprintf(run.Stderr, "berth: %s was begun at %s and cut off; it is finished now\n", what,
 			cli.LocalTime(r.notes.Begun))
 	} else if r.notes, err = r.begin(what); err != nil {
 		return err
+	} else if err := r.refuseLosses(); err != nil {
+		return err
 	}
 	r.notes.file = file
+	for _, note := range r.notes.Networks {
+		for _, lost := range note.Lost {
+			run.Warnf("%s: %s", note.Network, lost)
+		}
+	}
+	override, err := r.override()
+	if err != nil {
+		return err
+	}
+	plans := r.plans(run)
 	if flags.dryRun {
-		return r.wouldLeave()
+		return r.wouldLeave(override, plans)
 	}
 	if !flags.yes {
-		question := fmt.Sprintf("%s recreated, and %s cut off for some seconds. Go on?",
-			cli.Counted(len(r.notes.Networks), "network"), cli.Counted(r.notes.running(), "running container"))
-		if err := run.Confirm(question); err != nil {
+		if err := run.Confirm(r.question(override, plans)); err != nil {
 			return err
 		}
 	}
-	return r.leave()
+	return r.leave(override)
 }
 
 // begin reads the networks and makes the notes.
@@ -158,8 +181,10 @@ func (r *leaveRun) begin(what string) (*leaveNotes, error) {
 		switch {
 		case n.Name == what || n.ID == what:
 			notes.Networks, notes.Project = []*leave.Note{note}, ""
+			note.Carry(rec, view.Host)
 			return notes, nil
 		case note.Project == what:
+			note.Carry(rec, view.Host)
 			notes.Networks, notes.Project = append(notes.Networks, note), what
 		}
 	}
@@ -168,6 +193,29 @@ func (r *leaveRun) begin(what string) (*leaveNotes, error) {
 			"Compose made for a project %s; `docker network ls` lists those that are there", what, what)
 	}
 	return notes, nil
+}
+
+// refuseLosses refuses to connect containers again that lose their MACs by it, unless the user accepts that.
+func (r *leaveRun) refuseLosses() error {
+	var names []string
+	compose := false
+	for _, note := range r.notes.Networks {
+		for i := range note.Endpoints {
+			if one := &note.Endpoints[i]; one.LosesMAC && !r.flags.loseMAC {
+				names = append(names, fmt.Sprintf("%s (%s)", one.Container, one.Settings.MacAddress))
+				compose = compose || one.Service != ""
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	advice := ""
+	if compose {
+		advice = "; a Compose project has its MACs again as soon as it is brought up with the override of this command"
+	}
+	return fmt.Errorf("nothing was changed: Docker Engine 25.0 to 29.2 gives a container that it connects again another "+
+		"MAC than the configured one. To accept that for %s, say --lose-mac%s", strings.Join(names, ", "), advice)
 }
 
 // plannedOf returns the ids of Berth's networks that a Docker network is on. Docker does not know them, so they are

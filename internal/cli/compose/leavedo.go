@@ -43,7 +43,7 @@ func (f *leaveFlags) noteFile(p *cli.Program, what string) (string, error) {
 		if home == "" {
 			user, err := os.UserHomeDir()
 			if err != nil {
-				return "", fmt.Errorf("where to note down what is under way is not known; say it with --note-dir: %w", err)
+				return "", fmt.Errorf("cannot find a directory for the note of this run; name one with --note-dir: %w", err)
 			}
 			home = filepath.Join(user, ".local", "state")
 		}
@@ -66,7 +66,7 @@ func readNotes(file string) (*leaveNotes, error) {
 	}
 	notes := &leaveNotes{}
 	if err := json.Unmarshal(text, notes); err != nil {
-		return nil, fmt.Errorf("%s, the note of a run that was cut off, cannot be read: %w", file, err)
+		return nil, fmt.Errorf("cannot read %s, the note of an interrupted run: %w", file, err)
 	}
 	return notes, nil
 }
@@ -92,33 +92,73 @@ func (n *leaveNotes) running() (count int) {
 	return count
 }
 
+// question says all that a run will do, and asks for it.
+func (r *leaveRun) question(o override, plans []string) string {
+	text := fmt.Sprintf("This recreates %s and disconnects %s for some seconds.",
+		cli.Counted(len(r.notes.Networks), "network"), cli.Counted(r.notes.running(), "running container"))
+	if o.text != nil {
+		text += fmt.Sprintf(" It writes %s.", o.file)
+	}
+	if len(plans) > 0 {
+		text += fmt.Sprintf(" It removes the plan of %s from Berth, with all reservations, unless somebody else uses it "+
+			"(--keep keeps it).", strings.Join(plans, ", "))
+	}
+	return text + " Go on?"
+}
+
+// plans returns the names of the networks whose plans a run removes.
+func (r *leaveRun) plans(ctx context.Context) (names []string) {
+	for _, id := range r.planned() {
+		if n, err := r.Network(ctx, id); err == nil {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// planned returns the ids of Berth's networks whose plans a run removes.
+func (r *leaveRun) planned() (ids []string) {
+	if r.notes.Keep || r.flags.keep {
+		return nil
+	}
+	for _, note := range r.notes.Networks {
+		ids = append(ids, note.Planned...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
 // wouldLeave prints what a run would do.
-func (r *leaveRun) wouldLeave() error {
+func (r *leaveRun) wouldLeave(o override, plans []string) error {
 	for _, note := range r.notes.Networks {
 		lines := []string{fmt.Sprintf("%s would be recreated with the engine's own IPAM driver", note.Network)}
 		for i := range note.Endpoints {
 			endpoint := &note.Endpoints[i]
-			with := "any address, because Berth knows of none"
+			with := "any address, because Berth has none on record"
 			if len(endpoint.Addresses) > 0 {
 				with = deploy.Listed(endpoint.Addresses, " and ")
 			}
-			lines = append(lines, fmt.Sprintf("%s would be put back on it with %s", endpoint.Container, with))
+			lines = append(lines, fmt.Sprintf("%s would be connected to it with %s", endpoint.Container, with))
 		}
 		if err := r.Say(lines...); err != nil {
 			return err
 		}
 	}
-	return nil
+	var lines []string
+	if o.text != nil {
+		lines = append(lines, fmt.Sprintf("%s would be written, with the addresses of the services", o.file))
+	}
+	for _, name := range plans {
+		lines = append(lines, fmt.Sprintf("the plan of the network %s would be removed from Berth, with its reservations, "+
+			"unless somebody else uses it", name))
+	}
+	return r.Say(lines...)
 }
 
 // leave carries out the notes, and removes their file when all is done.
-func (r *leaveRun) leave() error {
-	override, err := r.override()
-	if err != nil {
-		return err
-	}
+func (r *leaveRun) leave(override override) error {
 	if err := r.notes.keep(); err != nil {
-		return fmt.Errorf("nothing was changed, because what is to be done could not be noted down: %w", err)
+		return fmt.Errorf("nothing was changed, because the command cannot write its note: %w", err)
 	}
 	say := func(format string, args ...any) {
 		fmt.Fprintln(r.Out, cli.Printable(fmt.Sprintf(format, args...)))
@@ -133,11 +173,11 @@ func (r *leaveRun) leave() error {
 		if err != nil {
 			return err
 		}
-		say("%s gives the services these addresses from now on: keep it behind the Compose files", override.file)
+		say("%s has the addresses of the services: keep it", override.file)
 	}
 	r.endPlans(context.WithoutCancel(r), say)
 	if override.project != nil {
-		for _, line := range override.advice(single.Answering(context.WithoutCancel(r))) {
+		for _, line := range override.advice(single.Answering(context.WithoutCancel(r), override.version)) {
 			say("%s", line)
 		}
 	}
@@ -146,15 +186,7 @@ func (r *leaveRun) leave() error {
 
 // endPlans removes the plans of the networks from Berth. A plan that is in use by somebody else stays, with a warning.
 func (r *leaveRun) endPlans(ctx context.Context, say func(string, ...any)) {
-	if r.notes.Keep || r.flags.keep {
-		return
-	}
-	var ids []string
-	for _, note := range r.notes.Networks {
-		ids = append(ids, note.Planned...)
-	}
-	slices.Sort(ids)
-	for _, id := range slices.Compact(ids) {
+	for _, id := range r.planned() {
 		n, err := r.Network(ctx, id)
 		var problem *api.Problem
 		if errors.As(err, &problem) && problem.Code == api.CodeNotFound {
@@ -177,6 +209,7 @@ type override struct {
 	text     []byte
 	project  *deploy.Project // nil if there is no file to keep
 	replicas []string        // containers of services with several
+	version  string          // of Compose, which made the containers
 }
 
 // override prepares the project's override before the first change.
@@ -218,7 +251,7 @@ func (r *leaveRun) override() (out override, err error) {
 	if out.text, err = project.Left(networks, !strings.HasPrefix(p.Version, "1.")); err != nil {
 		return out, err
 	}
-	out.project, out.replicas = project, replicas
+	out.project, out.replicas, out.version = project, replicas, p.Version
 	return out, nil
 }
 
@@ -230,14 +263,14 @@ func (o *override) advice(command string) (lines []string) {
 		files += " -f " + shellWord(one)
 	}
 	for _, key := range project.SaysDriver() {
-		lines = append(lines, fmt.Sprintf("take driver and options out of the ipam of the network %s in %s", key,
+		lines = append(lines, fmt.Sprintf("remove driver and options from the ipam of the network %s in %s", key,
 			strings.Join(project.Files(), ", ")))
 	}
-	lines = append(lines, fmt.Sprintf("the project is brought up from now on with: %s -p %s%s -f %s up -d",
+	lines = append(lines, fmt.Sprintf("from now on use: %s -p %s%s -f %s up -d",
 		command, project.Name(), files, shellWord(o.file)))
 	if len(o.replicas) > 0 {
-		lines = append(lines, fmt.Sprintf("a file cannot say the addresses of several replicas: %s keep theirs until "+
-			"Compose recreates them", strings.Join(o.replicas, ", ")))
+		lines = append(lines, fmt.Sprintf("a file cannot give replicas their own addresses: %s keep theirs until Compose "+
+			"recreates them", strings.Join(o.replicas, ", ")))
 	}
 	return lines
 }
@@ -254,7 +287,8 @@ func leftNetworks(notes []*leave.Note) (all []deploy.LeftNetwork, replicas []str
 	for _, note := range notes {
 		n := deploy.LeftNetwork{Key: note.Key, Addresses: map[string][]netip.Addr{}, MACs: map[string]string{}}
 		for _, c := range note.New.IPAM.Config {
-			n.Subnets = append(n.Subnets, deploy.LeftSubnet{CIDR: c.Subnet, Gateway: c.Gateway})
+			n.Subnets = append(n.Subnets, deploy.LeftSubnet{CIDR: c.Subnet, Gateway: c.Gateway, Range: c.IPRange,
+				Aux: c.AuxAddress})
 		}
 		for i := range note.Endpoints {
 			endpoint := &note.Endpoints[i]

@@ -31,6 +31,11 @@ func (f *adoptFlags) fit(r *cli.Run) error {
 		if r.Given("file") || r.Given("profile") {
 			return r.Usagef("--file and --profile go with --project")
 		}
+		if f.name != "" {
+			if err := ipam.CheckNewName("network", f.name); err != nil {
+				return r.Usagef("--name: %w", err)
+			}
+		}
 		return cli.Takes("DOCKER-NETWORK")(r)
 	}
 	switch {
@@ -68,6 +73,9 @@ func adoptProject(r *cli.Run, flags *adoptFlags, show *cli.Table[ipam.ImportRepo
 	if err := r.Ask(); err != nil {
 		return err
 	}
+	if err := flags.engine.CheckEngine(r, engine); err != nil {
+		return err
+	}
 	names, err := flags.engine.Names(r, engine)
 	if err != nil {
 		return err
@@ -92,7 +100,7 @@ func adoptProject(r *cli.Run, flags *adoptFlags, show *cli.Table[ipam.ImportRepo
 			return err
 		}
 	}
-	return showAdopted(show, &report, func() string { return a.steps(single.Answering(r)) })
+	return showAdopted(show, &report, func() string { return a.steps(single.Answering(r, a.engine.Version)) })
 }
 
 // look adds the project's external networks to the mapping. It returns an error if one is missing.
@@ -174,7 +182,10 @@ func overrideProject(r *cli.Run, a *projectAdoption) error {
 	}
 	mapping := a.mapping
 	for i := range a.views {
-		mapping.Adopted[a.views[i].Networks[0].Name] = a.views[i].Networks[0].Name
+		name := a.views[i].Networks[0].Name
+		if mapping.Adopted[name], err = docker.PlannedName(name); err != nil {
+			return err
+		}
 	}
 	plan, err := a.compose.Plan(mapping, networks)
 	if err != nil {

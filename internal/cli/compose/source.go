@@ -65,6 +65,9 @@ func (s *Project) Look(r *cli.Run, at cli.EngineFlags, project *deploy.Project) 
 	if !at.Given() && !at.MayLookHere(r) {
 		return nil
 	}
+	if err := at.CheckEngine(r, engine); err != nil {
+		return err
+	}
 	all := map[string]*ipam.EngineNetwork{}
 	_, external := project.Networks()
 	for _, name := range external {

@@ -131,8 +131,8 @@ func (r *bugReport) daemon(st *api.Status) {
 	}
 	r.section("State")
 	t := &st.Totals
-	r.line("%d spaces, %d networks, %d subnets, %d Docker networks, %d addresses held, %d reserved",
-		t.Spaces, t.Networks, t.Subnets, t.Docker, t.Leases, t.Reserved)
+	r.line("%d spaces, %d networks, %d subnets, %d Docker networks, %d addresses held, %s",
+		t.Spaces, t.Networks, t.Subnets, t.Docker, t.Leases, ipam.ReservedText(t.Reservations, t.Reserved))
 	r.line("writable: %t %s", st.Writable, r.shown(st.Reason))
 	if w := st.Witness; w != nil {
 		r.line("engine %s %s %s", w.Engine, w.Version, r.shown(w.Detail))

@@ -23,6 +23,10 @@ Berth either, with one exception: it releases a replaced address once the owner 
 Findings about elastic addresses (berth elastic check finds only these):
 
 ` + ipam.DescribeFindings(true) + `
+The report also counts the releases that a store could not write yet, for example on a full disk. Berth writes
+them as soon as it can. In a cluster each host compares its own leases; the report names hosts whose daemons
+are not connected.
+
 --repair repairs a finding when it is certain. The engine must be reachable, and two checks must find it over
 at least five minutes (berth serve --check-grace). --repair-from repairs only findings of an earlier report
 (--format json) that still hold. The daemon checks by itself every five minutes (--check-every).
@@ -199,6 +203,13 @@ func reportSummary(r *ipam.CheckReport) string {
 	}
 	if r.Repaired > 0 {
 		text += fmt.Sprintf("; %d repaired", r.Repaired)
+	}
+	if r.Waiting > 0 {
+		text += fmt.Sprintf("; %s to be written", cli.Counted(r.Waiting, "release"))
+	}
+	for _, away := range r.Absent {
+		text += fmt.Sprintf("; not compared: %s of host %s, whose daemon is not connected (they stay held)",
+			cli.Counted(away.Leases, "lease"), cli.Printable(away.Host))
 	}
 	if repairable > 0 {
 		text += fmt.Sprintf("; %d can be repaired with `berth check --repair`", repairable)

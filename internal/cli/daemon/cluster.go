@@ -15,7 +15,7 @@ import (
 func clusterText(c *api.ClusterStatus) string {
 	id := c.ID
 	if id == "" {
-		id = "not known yet"
+		id = "unknown"
 	}
 	return fmt.Sprintf("%s, in etcd under %s at %s", id, c.Prefix, strings.Join(c.Endpoints, ", "))
 }
@@ -23,24 +23,24 @@ func clusterText(c *api.ClusterStatus) string {
 // reachText describes whether the store is reachable, and if not, since when and why. It also has the age of the last
 // read.
 func reachText(c *api.ClusterStatus) string {
-	age := "nothing of it was read since the daemon began"
+	age := "the daemon has read nothing of it since its start"
 	if !c.Fresh.IsZero() {
-		age = fmt.Sprintf("what is known of it is %s old", secondsText(c.Age))
+		age = fmt.Sprintf("the daemon's data of it is %s old", secondsText(c.Age))
 	}
 	switch {
 	case c.Mending != nil:
-		return fmt.Sprintf("being mended since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
+		return fmt.Sprintf("in repair since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
 	case c.Back != nil:
-		return fmt.Sprintf("not trusted since %s, %s; %s: %s; `berth state mend` mends it", cli.LocalTime(c.Since),
+		return fmt.Sprintf("not trusted since %s, %s; %s: %s; `berth state mend` repairs it", cli.LocalTime(c.Since),
 			backText(c.Back), age, c.Away)
 	case c.NoSpace:
-		return fmt.Sprintf("takes no writes since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
+		return fmt.Sprintf("not writable since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
 	case c.Away != "":
 		return fmt.Sprintf("out of reach since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
 	case c.Refused != "":
 		return fmt.Sprintf("refused since %s: %s", cli.LocalTime(c.Since), c.Refused)
 	}
-	return fmt.Sprintf("in reach; %s; %s, %d of them made again", age, cli.Counted(int(c.Updates), "change"),
+	return fmt.Sprintf("reachable; %s; %s, %d of them repeated", age, cli.Counted(int(c.Updates), "change"),
 		c.Conflicts)
 }
 
@@ -48,9 +48,9 @@ func reachText(c *api.ClusterStatus) string {
 func backText(b *api.Back) string {
 	switch {
 	case b.Emptied:
-		return "all that was written is missing"
+		return "all data is missing"
 	case b.All == 0:
-		return "nothing is known to be missing"
+		return "no missing change is known"
 	}
 	return fmt.Sprintf("%s missing, %d of them of this host", cli.Counted(int(b.All), "write"), b.Own)
 }
@@ -60,27 +60,27 @@ func secondsText(s float64) string {
 }
 
 func selfText(name string, c *api.ClusterStatus) string {
-	others := "no other is there"
+	others := "no other host is present"
 	if n := len(c.Others); n > 0 {
-		others = fmt.Sprintf("%s there: %s", cli.Counted(n, "other"), strings.Join(c.Others, ", "))
+		others = fmt.Sprintf("%s present: %s", cli.Counted(n, "other host"), strings.Join(c.Others, ", "))
 	}
 	if c.Away != "" || c.Refused != "" {
-		others = "which others are there is not known"
+		others = "Berth does not know which other hosts are present"
 	}
 	return fmt.Sprintf("%s (%s), %s; %s", name, c.HostID, cli.StateText(c.HostState), others)
 }
 
 func waitingText(c *api.ClusterStatus) string {
 	if c.Waiting == 0 {
-		return "nothing; the store has heard of everything"
+		return "nothing"
 	}
-	return fmt.Sprintf("%d releases and uses of headroom to be sent, the first since %s", c.Waiting,
+	return fmt.Sprintf("%d releases and uses of headroom wait to be sent, the oldest since %s", c.Waiting,
 		cli.LocalTime(c.Oldest))
 }
 
 func headroomText(all []ipam.HeadroomState) string {
 	if len(all) == 0 {
-		return "none is wanted"
+		return "none configured"
 	}
 	var texts []string
 	for _, h := range all {

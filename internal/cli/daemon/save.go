@@ -13,8 +13,9 @@ it when the file was removed, moved or replaced while the daemon had it open. Th
 "berth status"), because its next start would not find them. It does not rewrite the file by itself, because somebody
 may have moved it on purpose. A file at that path is kept, under a name with the time.
 
-Nothing that was acknowledged is lost. If the file is in its place, the command is refused. If the daemon cannot write
-there, use "berth state backup", stop the daemon, and run "berth state restore".`
+Nothing that was acknowledged is lost. The tokens of the API are written again, too, if their file is missing. If the
+file of the state is in its place, the command is refused. If the daemon cannot write there, use "berth state
+backup", stop the daemon, and run "berth state restore".`
 
 // SaveCommand is `berth state save`.
 func SaveCommand() cli.Row {
@@ -40,6 +41,9 @@ func SaveCommand() cli.Row {
 			fmt.Fprintf(r.Out, "%s: %d records, store %s\n", saved.Path, saved.Records, saved.StoreID)
 			if saved.Kept != "" {
 				fmt.Fprintf(r.Out, "what was there is now %s\n", saved.Kept)
+			}
+			if saved.Tokens != "" {
+				fmt.Fprintf(r.Out, "%s: the tokens of the API\n", saved.Tokens)
 			}
 			if saved.Restart != "" {
 				return errors.New("it is written, and the daemon must be started again: " + saved.Restart)

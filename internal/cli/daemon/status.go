@@ -23,6 +23,8 @@ holds, and whether
 it takes writes. It also shows networks that are 90% full or more, the engine and the last check, whether the engine
 sends names, and the state of hooks, webhooks and DNS.
 
+Releases are shown if they wait until the state takes writes again.
+
 With --store etcd it also shows whether the shared store is reachable, how old its data is, which hosts are present,
 what waits to be written, and the headroom.
 
@@ -65,8 +67,8 @@ func settingsText(p *cli.Program, w io.Writer, st *api.Status) error {
 
 // unknownText warns of unknown variables in the daemon's environment.
 func unknownText(names []string) string {
-	return fmt.Sprintf("the environment of the daemon has %s, and there is no such setting; `berth serve --help` lists "+
-		"them", strings.Join(names, ", "))
+	return fmt.Sprintf("unknown settings in the daemon's environment: %s; `berth serve --help` lists all settings",
+		strings.Join(names, ", "))
 }
 
 func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.NetworkInfo) error {
@@ -83,24 +85,29 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 	}
 	line("State", "%s (%s %s)", st.State, kind, st.StoreID)
 	if st.Writable {
-		line("Writes", "taken")
+		line("Store", "writable")
 	} else {
-		line("Writes", "refused: %s", st.Reason)
+		line("Store", "refuses writes: %s", st.Reason)
 	}
 	if len(st.Unknown) > 0 {
 		line("Settings", "%s", unknownText(st.Unknown))
 	}
+	own := st.Waiting
 	if c := st.Cluster; c != nil {
 		line("Cluster", "%s", clusterText(c))
 		line("Shared", "%s", reachText(c))
 		line("Host", "%s", selfText(st.Host, c))
 		line("Waiting", "%s", waitingText(c))
 		line("Headroom", "%s", headroomText(c.Headroom))
+		own -= c.Waiting
+	}
+	if own > 0 {
+		line("Releases", "%d wait until the state is writable", own)
 	}
 	line("Keeps", "%s, %s, %s, %s, %s, %s", cli.Counted(st.Totals.Spaces, "space"),
 		cli.Counted(st.Totals.Networks, "network"),
 		cli.Counted(st.Totals.Subnets, "subnet"), cli.Counted(st.Totals.Docker, "Docker network"),
-		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
+		heldText(st.Totals.Leases), ipam.ReservedText(st.Totals.Reservations, st.Totals.Reserved))
 	line("Full", "%s", fullText(networks))
 	if st.Witness != nil {
 		line("Engine", "%s", engineText(st.Witness))
@@ -118,6 +125,13 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func heldText(held uint64) string {
+	if held == 1 {
+		return "1 address held"
+	}
+	return fmt.Sprintf("%d addresses held", held)
 }
 
 // namesText describes the DNS server: its zone, its addresses and its number of queries.
@@ -169,7 +183,7 @@ func fullText(networks []ipam.NetworkInfo) string {
 		}
 	}
 	if len(all) == 0 {
-		return fmt.Sprintf("no network is used to %d%% or more", nearlyFull)
+		return fmt.Sprintf("no network is %d%% full or more", nearlyFull)
 	}
 	slices.SortStableFunc(all, func(a, b full) int { return b.percent - a.percent })
 	var texts []string
@@ -187,7 +201,7 @@ func fullText(networks []ipam.NetworkInfo) string {
 func engineText(w *ipam.WitnessState) string {
 	switch {
 	case w.Engine == ipam.NoEngine:
-		return "none is read; `berth witness` reads one for this daemon, and `berth check` once"
+		return "Berth reads none, so it does not know which containers run; start `berth witness`, or run `berth check`"
 	case w.Engine == ipam.EngineReachable:
 		version := ""
 		if w.Version != "" {
@@ -202,28 +216,33 @@ func engineText(w *ipam.WitnessState) string {
 
 // startText describes which containers keep their addresses when they start, and what helps the others.
 func startText(w *ipam.WitnessState) string {
-	const help = "reserve the addresses of those that start at once (berth pin)"
+	const help = "containers that start together may swap addresses: run `berth pin`"
 	sends, known := w.SendsNames()
 	switch {
 	case sends:
-		return "the engine sends names: every container keeps its address"
+		return "the engine sends container names: all containers keep their addresses"
 	case !w.Live && !known:
-		return "the engine is not read: where it sends no names, as those before 29, only reserved addresses are sure"
+		return "Berth does not read the engine: if it is older than 29, only reserved addresses are certain"
 	case !w.Live:
-		return "the engine sends no names, and its events are not followed: only reserved addresses are sure"
+		return "the engine sends no container names, and Berth cannot follow its events: only reserved addresses are certain"
 	}
 	q := &w.Questions
-	text := fmt.Sprintf("the engine sends no names, so Berth asks it who starts: known %d, one of several %d, a new one %d",
-		q.One, q.Several, q.None)
-	if q.Late > 0 {
-		text += fmt.Sprintf(", no answer %d", q.Late)
+	text := "the engine sends no container names, so Berth asks it which container starts"
+	var counts []string
+	for _, count := range []struct {
+		n    uint64
+		text string
+	}{
+		{q.One, "%d recognized"}, {q.Several, "%d one of several"}, {q.None, "%d new"}, {q.Late, "%d without an answer"},
+		{q.Boots, "%d while it booted"}, {w.Guesses.Wrong, "%d wrong"}, {w.PutBack.Done, "%d moved back"},
+		{w.PutBack.Refused, "%d not moved back"},
+	} {
+		if count.n > 0 {
+			counts = append(counts, fmt.Sprintf(count.text, count.n))
+		}
 	}
-	if q.Boots > 0 {
-		text += fmt.Sprintf(", while it booted %d", q.Boots)
-	}
-	text += fmt.Sprintf("; %d found wrong", w.Guesses.Wrong)
-	if p := &w.PutBack; p.Done+p.Refused > 0 {
-		text += fmt.Sprintf(", %d put back to their own addresses, %d could not be", p.Done, p.Refused)
+	if len(counts) > 0 {
+		text += ": " + strings.Join(counts, ", ")
 	}
 	return text + "; " + help
 }
@@ -234,13 +253,13 @@ func checkText(w *ipam.WitnessState) string {
 	wrong := found != nothingWrong
 	switch {
 	case w.Runs == 0 && wrong:
-		return "the running containers were not compared yet; also: " + found
+		return "Berth has not compared the running containers yet; also: " + found
 	case w.Runs == 0:
-		return "there was none yet"
+		return "none yet"
 	case w.Engine != ipam.EngineReachable && wrong:
-		found += "; it could not see what runs"
+		found += "; Berth could not read the engine"
 	case w.Engine != ipam.EngineReachable:
-		found = "it could not see what runs"
+		found = "Berth could not read the engine"
 	}
 	return fmt.Sprintf("%s since the start, the last %s: %s", cli.Counted(w.Runs, "run"), cli.LocalTime(w.Last), found)
 }

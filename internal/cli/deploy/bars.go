@@ -68,7 +68,7 @@ func (t *reporter) tell(e rollout.Event) {
 			t.anew = append(t.anew, strings.TrimPrefix(e.Instance, t.project+"/"))
 		}
 	case e.Step == rollout.Failed && t.failed == "":
-		t.failed = e.Instance + " failed: " + e.Detail
+		t.failed = e.Instance + " failed" + t.while(e.Instance) + ": " + e.Detail
 		if e.Canary {
 			t.failed = "the canary " + t.failed
 		}
@@ -109,6 +109,16 @@ var pasts = [...]struct {
 }{{rollout.Create, "created"}, {rollout.Recreate, "recreated"}, {rollout.Start, "started"}, {rollout.Work, "run"},
 	{rollout.Stop, "stopped"}, {rollout.Delete, "deleted"}}
 
+// while says what was being done to an instance that failed, because some of it is done.
+func (t *reporter) while(instance string) string {
+	for _, past := range pasts {
+		if past.do == t.todo[instance] {
+			return " while it was " + past.word
+		}
+	}
+	return ""
+}
+
 // did says what was done and what failed.
 func (t *reporter) did() string {
 	var parts []string
@@ -123,6 +133,8 @@ func (t *reporter) did() string {
 	}
 	text := strings.Join(parts, ", ")
 	switch done := t.count(); {
+	case done == 0 && t.failed != "":
+		text = fmt.Sprintf("none of %d finished", t.total)
 	case done == 0:
 		text = "nothing was done"
 	case done < t.total:

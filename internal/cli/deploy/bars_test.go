@@ -40,6 +40,19 @@ func TestDid(t *testing.T) {
 	}
 }
 
+// TestDidFailed: after a failed canary the summary does not deny what was begun.
+func TestDidFailed(t *testing.T) {
+	plan := &rollout.Plan{Project: "shop", Services: []*rollout.Service{{Name: "web", Instances: []*rollout.Instance{
+		{Owner: "shop/web/1", Do: rollout.Recreate}, {Owner: "shop/web/2", Do: rollout.Recreate}}}}}
+	p := cli.New("v1")
+	p.Out, p.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	const want = "none of 2 finished; the canary shop/web/1 failed while it was recreated: it ended with exit code 1"
+	failed := rollout.Event{Step: rollout.Failed, Instance: "shop/web/1", Canary: true, Detail: "it ended with exit code 1"}
+	if got := deploy.Did(p, plan, failed); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
 // TestDidSome: the summary shows when a plan was not fully carried out.
 func TestDidSome(t *testing.T) {
 	plan := &rollout.Plan{Project: "shop", Services: []*rollout.Service{{Name: "web"}}}

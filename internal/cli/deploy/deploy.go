@@ -32,9 +32,5 @@ func (f *flags) flags() cli.Flags {
 		cli.Flag(&f.compose, "compose-command",
 			"the `COMMAND` by which containers are made (default: docker compose "+
 				"where it answers, else docker-compose)"),
-		hostFlag(&f.engine))
-}
-
-func hostFlag(host *string) cli.FlagRow {
-	return cli.Flag(host, "docker-host", "`URL` of the engine (default: unix:///var/run/docker.sock)")
+		cli.DockerHostFlag(&f.engine))
 }

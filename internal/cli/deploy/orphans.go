@@ -25,7 +25,7 @@ func orphanListCommand() cli.Row {
 	return cli.Listing[ipam.Orphan]{
 		Verb: cli.Verb{Use: "ls [PROJECT]", Short: "List volumes that no service uses any more", Long: orphanListHelp,
 			Example: "  berth deploy orphans ls\n  berth deploy orphans ls shop --format json",
-			Flags:   cli.Flags{hostFlag(&host)}},
+			Flags:   cli.Flags{cli.DockerHostFlag(&host)}},
 		Keys: cli.Fields{"host",
 			cli.Choice("state=Stage", string(ipam.OrphanSaving), string(ipam.OrphanRestoring))},
 		Columns: cli.Fields{"Volume", "Project", "Service", "Since", "Of,wide", "Stage,wide", "Host,wide"},
@@ -86,7 +86,7 @@ func orphanRemoveCommand() cli.Row {
 		Long:    orphanRemoveHelp,
 		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
 		Refs:    []cli.Refs{orphanRefs},
-		Flags:   cli.Flags{hostFlag(&host), cli.YesFlag(&yes), cli.DryRunFlag(&dryRun)},
+		Flags:   cli.Flags{cli.DockerHostFlag(&host), cli.YesFlag(&yes), cli.DryRunFlag(&dryRun)},
 		Run: func(run *cli.Run) error {
 			if err := run.Ask(); err != nil {
 				return err

@@ -196,6 +196,33 @@ func TestPlanAddresses(t *testing.T) {
 	}
 }
 
+// TestPlanHandedOn: an address that the files take from one service and give to another moves with the files, also if
+// its reservation has ended and the container still runs on it.
+func TestPlanHandedOn(t *testing.T) {
+	for what, end := range map[string]bool{"reserved": false, "ended by hand": true} {
+		t.Run(what, func(t *testing.T) {
+			h := enter(t)
+			h.plan("front", "10.8.0.0/24", "10.8.0.10+10")
+			h.engine.Images["x"] = "sha256:x"
+			h.must(h.compose.Hashes(map[string]string{"one": "h-one", "two": "h-new"}))
+			h.engine.Containers = []still.Container{replica("two", 1, "10.8.0.50")}
+			h.edit(&ipam.AddReservation{Network: "front", Owner: "shop/two/1", Replace: true,
+				Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.50")}}})
+			h.holds("shop-two-1", "10.8.0.50")
+			if end {
+				h.edit(&ipam.ReleaseOwner{Owner: "shop/two/1"})
+			}
+			h.file("services: {one: {image: x, networks: {front: {ipv4_address: 10.8.0.50}}}, two: {image: x, networks: " +
+				"[front]}}" + networks)
+			code, out, said := h.berth("plan")
+			if code != 2 || !strings.Contains(out, "recreate  shop/two/1  10.8.0.50 -> 10.8.0.10") ||
+				!strings.Contains(out, "shop/one/1  10.8.0.50") {
+				t.Errorf("it does %d:\n%s%s", code, out, said)
+			}
+		})
+	}
+}
+
 // TestPlanSecondShort: with start-first, each replica that changes needs a second address while the old one still
 // runs. The plan counts these before anything is done (BD-4, BO-7).
 func TestPlanSecondShort(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// holds gives an endpoint an address of the network front.
-func (h *harness) holds(addr string) {
+// holds gives an endpoint an address of the network front. The name may be empty.
+func (h *harness) holds(name, addr string) {
 	h.Helper()
 	at, err := h.service.RequestPool(h.Context(), ipam.PoolRequest{Space: ipam.LocalSpace, Network: "front",
 		CIDR: netip.MustParsePrefix("10.8.0.0/24")})
 	h.must(err)
-	_, err = h.service.RequestAddress(h.Context(), ipam.AddressRequest{Pool: at.ID,
+	_, err = h.service.RequestAddress(h.Context(), ipam.AddressRequest{Pool: at.ID, Name: name,
 		Preferred: netip.MustParseAddr(addr)})
 	h.must(err)
 }
@@ -31,7 +31,7 @@ func TestApplyRegains(t *testing.T) {
 			h.must(h.compose.Hashes(map[string]string{"web": "h-web"}))
 			h.reserved(map[string]string{"shop/web/1": "10.8.0.10"})
 			h.file("services: {web: {image: x, networks: [front]}}" + networks)
-			h.holds("10.8.0.10")
+			h.holds("", "10.8.0.10")
 			h.behind.Store(0)
 			h.engine.Networks = []map[string]any{{"Id": "f1", "Name": "shop_front", "Driver": "bridge", "Scope": "local",
 				"Labels": map[string]string{"com.docker.compose.project": "shop"},

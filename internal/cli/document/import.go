@@ -170,7 +170,7 @@ func readPlan(r *cli.Run, table plan.Table, file, comesTo string) (planned ipam.
 	return planned, err
 }
 
-// leftOut lists what of a table was left out.
+// leftOut lists what of a table was left out or changed.
 func leftOut(notes plan.Notes) (lines []string) {
 	columns := strings.Join(notes.Ignored, ", ")
 	switch {
@@ -182,6 +182,10 @@ func leftOut(notes plan.Notes) (lines []string) {
 	if notes.Prefixes > 0 {
 		lines = append(lines, cli.Counted(notes.Prefixes, "row")+
 			" left out: of prefixes that only hold others (status: container)")
+	}
+	for _, r := range notes.Renamed {
+		lines = append(lines, fmt.Sprintf("line %d: the %s %q becomes %s: a name has only letters, digits, '_', '.' and '-'",
+			r.Line, r.Noun, r.From, r.To))
 	}
 	return lines
 }

@@ -115,7 +115,7 @@ func (req eventsRequest) note(r *cli.Run, list *api.EventList) error {
 	if len(list.Events) > 0 || req.last == 0 {
 		return nil
 	}
-	return tellKnown(r, "there is no such event")
+	return tellKnown(r, "no matching event")
 }
 
 // eventTable prints an event per line. Its columns are those of --sort.
@@ -130,11 +130,20 @@ func eventTable(r *cli.Run, out cli.Output) (*cli.Table[ipam.Event], error) {
 	if err != nil {
 		return nil, err
 	}
-	show.Line = eventLine
+	show.Line, show.Header = eventLine, eventHeader(cli.LocalTime(r.Now()), "OBJECT", 15, "HOLDER  CHANGE")
 	if out.Wide() {
 		show.Line = func(e *ipam.Event) string { return wholeEvent(e, out.NoTrunc) }
+		show.Header = eventHeader(r.Now().Local().Format(eventTime), "OBJECT", 18, "DETAILS")
 	}
 	return show, nil
+}
+
+// eventTime is the form of an event's time with --format wide.
+const eventTime = "2006-01-02 15:04:05.000 MST"
+
+// eventHeader is the title of events. time is a time as their lines have it, width that of the object.
+func eventHeader(time, object string, width int, rest string) string {
+	return fmt.Sprintf("%-*s  %-18s  %-*s  %s", len(time), "TIME", "VERB", width, object, rest)
 }
 
 // filter converts the flags to a filter. Its error is a usage error.
@@ -187,6 +196,9 @@ func verbPatterns() []string {
 func followEvents(r *cli.Run, f ipam.EventFilter, chosen *cli.Filter[ipam.Event], show *cli.Table[ipam.Event]) error {
 	r, stop := r.UntilSignal()
 	defer stop()
+	if err := show.WriteHeader(show.W); err != nil {
+		return err
+	}
 	for e, err := range r.Follow(r, f) {
 		if r.Err() != nil {
 			return nil
@@ -235,8 +247,8 @@ func eventLine(e *ipam.Event) string {
 		object = e.Network // the changed range shows the place
 	}
 	if who == "" || who == object {
-		if who = e.Network; who == object {
-			who = ""
+		if who = ""; e.Network != "" && e.Network != object {
+			who = "(network " + e.Network + ")"
 		}
 	}
 	if changed == "" && who == "" {
@@ -310,6 +322,6 @@ func wholeEvent(e *ipam.Event, noTrunc bool) string {
 	add("host", e.Host)
 	add("by", e.Actor)
 	add("changed", e.Changed())
-	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000 MST"), e.Verb, object,
+	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format(eventTime), e.Verb, object,
 		strings.Join(rest, " "))
 }

@@ -59,7 +59,8 @@ func leaseListCommand() cli.Row {
 				filter.Subnet, err = cli.ParseSubnet(subnet)
 				return err
 			}},
-		Keys: cli.Fields{"network", "space", "host", "owner=Owner,Name,SeenBy.Container", "tag",
+		Keys: cli.Fields{"network", "space", "host", "owner=Owner,Name,SeenBy.Container",
+			cli.ByProject(leaseOwners, leaseProject), "tag",
 			cli.Choice("kind", ipam.Kinds()...), cli.Choice("state", held, remembered)},
 		ColumnsOf: func(out cli.Output) cli.Fields { return leaseColumns(filter.Remembered, out.NoTrunc) },
 		Fetch: func(r *cli.Run) ([]ipam.LeaseInfo, error) {
@@ -127,4 +128,15 @@ func leaseName(l *ipam.LeaseInfo) string {
 		return l.SeenBy.Container
 	}
 	return l.Name
+}
+
+// leaseOwners are the owners that a lease is of: by its reservation, and by its name.
+func leaseOwners(l *ipam.LeaseInfo) []string { return []string{l.Owner, l.Name} }
+
+// leaseProject is the Compose project of the container that has a lease, if the engine shows it.
+func leaseProject(l *ipam.LeaseInfo) string {
+	if l.SeenBy == nil {
+		return ""
+	}
+	return l.SeenBy.Project
 }

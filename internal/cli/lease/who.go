@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -48,12 +49,13 @@ func WhoCommand() cli.Row {
 			asTable = out.IsTable()
 			return whoColumns(&filter)
 		},
+		Said: true,
 		Fetch: func(r *cli.Run) ([]ipam.Tenure, error) {
 			all, err := r.Who(r, filter)
 			if err == nil && len(all) == 0 {
-				nobody := "nobody is known who had that"
+				nobody := "no holder on record"
 				if filter.Name != "" {
-					nobody = fmt.Sprintf("no address is known that %s had; `berth find %s` looks for a part of a name, too",
+					nobody = fmt.Sprintf("no address of %s on record; `berth find %s` also searches for parts of names",
 						filter.Name, filter.Name)
 				}
 				err = tellKnown(r, nobody)
@@ -107,9 +109,9 @@ func tellKnown(r *cli.Run, nothing string) error {
 	if err != nil {
 		return err
 	}
-	known := "no events are kept"
+	known := "there are no events"
 	if !since.IsZero() {
-		known = "events reach back to " + since.Local().Format("2006-01-02 15:04:05 MST")
+		known = "events start at " + since.Local().Format("2006-01-02 15:04:05 MST")
 	}
 	r.Warn(nothing + "; " + known)
 	return nil
@@ -117,9 +119,13 @@ func tellKnown(r *cli.Run, nothing string) error {
 
 // whom parses the argument: an address, a MAC or a name. A mistyped address is not a name.
 func whom(text string, f *ipam.WhoFilter) error {
-	if a, err := netip.ParseAddr(text); err == nil {
-		f.Address = a
+	addr, wrong := alloc.ParseAddr(text)
+	if wrong == nil {
+		f.Address = addr
 		return nil
+	}
+	if _, err := netip.ParseAddr(text); err == nil {
+		return wrong // an address in another form than Berth's
 	}
 	if mac, err := ipam.ParseMAC(text); err == nil {
 		f.MAC = mac
@@ -131,7 +137,7 @@ func whom(text string, f *ipam.WhoFilter) error {
 		err = ipam.CheckName("container", first) // 10.0.0.999 and 10.0.0.0/24 have only letters that names can have
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no address, and no MAC or name of a container or an owner", text)
+		return fmt.Errorf("%q is no address, and no MAC or name of a container or an owner: %w", text, wrong)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -22,11 +24,12 @@ func Command(p *cli.Program) cli.Row {
 		networkShowCommand(), networkModifyCommand(), networkRemoveCommand(), freeCommand())
 }
 
-const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
+const networkCreateHelp = `Creates a network with its subnets, and prints its name. Without --subnet it is a
 layer 2 network; berth subnet add adds subnets later.
 
 --subnet CIDR is the short form: automatic addresses come from the whole subnet. With options, separated by
-commas, they come only from the pools that you list:
+commas, they come only from the pools that you list. Without a pool Berth assigns none, and the command prints
+how to add one. The options:
   gateway=ADDRESS      name=NAME      dhcp
   pool                 a pool of the whole subnet
   pool=NAME            the same, with a name
@@ -77,7 +80,38 @@ func networkCreateCommand() cli.Row {
 			create.Name = args[0]
 			return flags.create(&create, subnets)
 		},
-		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].Network.String()} },
+		Noted: func(r *cli.Run, out ipam.Outcome) {
+			if create.Type == networkTypes[0] {
+				notePoolless(r, create.Name, poolless(out, create.Subnets...))
+			}
+		},
+	}
+}
+
+// poolless returns the new subnets of an outcome that have no pool. specs are their forms, in order.
+func poolless(out ipam.Outcome, specs ...ipam.SubnetSpec) (bare []netip.Prefix) {
+	for i := range out.Changes {
+		switch e := &out.Changes[i]; e.Verb {
+		case ipam.SubnetCreated:
+			if len(specs) == 0 {
+				continue
+			}
+			if !specs[0].Pool && !specs[0].FromDHCP() {
+				bare = append(bare, e.Subnet)
+			}
+			specs = specs[1:]
+		case ipam.PoolAdded:
+			bare = slices.DeleteFunc(bare, func(p netip.Prefix) bool { return p == e.Subnet })
+		}
+	}
+	return bare
+}
+
+// notePoolless notes that a container gets no address from subnets without a pool, and the command that adds one.
+func notePoolless(r *cli.Run, network string, bare []netip.Prefix) {
+	for _, cidr := range bare {
+		r.Note("the subnet %s has no pool, so Berth assigns no address from it; to add one, run: berth pool add %s "+
+			"--subnet %s", cidr, network, cidr)
 	}
 }
 
@@ -114,7 +148,7 @@ func networkModifyCommand() cli.Row {
 			modify.Network = args[0]
 			err := flags.modify(&modify, gone)
 			if err == nil && modify.Name != nil {
-				err = ipam.CheckName("network", *modify.Name)
+				err = ipam.CheckNewName("network", *modify.Name)
 			}
 			if err == nil {
 				_, err = parsed(modify.Elastic, ipam.ParseElasticMode)

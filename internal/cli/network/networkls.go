@@ -12,7 +12,8 @@ import (
 const networkListHelp = `Lists networks by name: planned ones, and those that Berth created for Docker. The
 latter have Docker's name, or net- and the start of their id if the name is unknown. USE is the share of the
 pools that is held, reserved or in quarantine. 100% means that no address is free, 0% that none is in use.
-HELD counts held addresses, RESERVED reserved ones. --format wide adds the Docker networks (DOCKER).
+HELD counts held addresses, RESERVED reserved ones, held or not. --format wide adds the reserved addresses
+without a holder (IDLE) and the Docker networks (DOCKER).
 
 -q prints ids, which berth network rm takes.`
 
@@ -65,8 +66,8 @@ func networkColumns(out cli.Output) cli.Fields {
 	return cli.Fields{
 		cli.RefCol(id), "Name",
 		cli.Col("SUBNETS", func(n *ipam.NetworkInfo) string { return cli.SomeSubnets(n.Subnets, some) }),
-		cli.UseCol(out, func(n *ipam.NetworkInfo) ipam.Use { return n.Use }), "HELD=Use.Leased", "RESERVED=Use.Reserved",
-		"Space,wide", cli.Col("ID", id).Wide(), "Type,wide", "Docker,wide",
+		cli.UseCol(out, func(n *ipam.NetworkInfo) ipam.Use { return n.Use }), "HELD=Use.Leased", "RESERVED=Use.Reservations",
+		"IDLE=Use.Reserved,wide", "Space,wide", cli.Col("ID", id).Wide(), "Type,wide", "Docker,wide",
 		cli.Col("TAGS", func(n *ipam.NetworkInfo) string { return tagText(n.Tags) }).Wide(),
 	}
 }

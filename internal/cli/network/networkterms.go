@@ -34,7 +34,7 @@ func (n *networkFlags) modifying(m *ipam.ModifyNetwork) cli.Flags {
 func (n *networkFlags) rows(static string, macPrefix, headroom, probe, putBack, note any) cli.Flags {
 	return append(n.owners.rows(static),
 		cli.Flag(macPrefix, "mac-prefix", "the first three octets, `aa:00:00`, of the MACs that berth "+
-			"compose writes for its services; shown and passed to hooks; the engine chooses all other MACs"),
+			"compose, deploy and pin give to owners; shown and passed to hooks; the engine chooses all other MACs"),
 		cli.Flag(&n.tags, "tag", "a tag, `KEY=VALUE` (repeatable)"),
 		cli.Flag(&n.links, "link", "what it is attached to on a host: `host=H,mode=M,link=L`; for "+
 			"display only (repeatable)"),
@@ -124,7 +124,7 @@ func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]i
 
 // read parses the flags of a new network, except its subnets.
 func (n *networkFlags) read(create *ipam.CreateNetwork) (err error) {
-	if err := ipam.CheckName("network", create.Name); err != nil {
+	if err := ipam.CheckNewName("network", create.Name); err != nil {
 		return err
 	}
 	if create.Tags, err = parseTags(n.tags); err != nil {
@@ -247,7 +247,7 @@ func (pg *page) network(n *ipam.NetworkInfo) {
 	for _, r := range n.OwnerRules {
 		pg.Entry("owner rule", r.String())
 	}
-	pg.Entry("in use", useText(n.Use.Leased, n.Use.Reserved, n.Docker))
+	pg.Entry("in use", useText(&n.Use, n.Docker))
 	if !n.Planned {
 		pg.Entry("made for", "Docker; it ends with its last Docker network, unless it is edited")
 	}

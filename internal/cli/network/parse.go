@@ -33,13 +33,10 @@ func parseGateway(text string) (netip.Addr, error) {
 
 // parseSwitch parses on or off. A switch without a value is on.
 func parseSwitch(text string, said bool) (bool, error) {
-	switch {
-	case !said || text == "on" || text == "true":
+	if !said {
 		return true, nil
-	case text == "off" || text == "false":
-		return false, nil
 	}
-	return false, fmt.Errorf("%q is neither on nor off", text)
+	return ipam.ParseBool(text)
 }
 
 // parseTags parses KEY=VALUE of each --tag.
@@ -156,7 +153,7 @@ func (n *newSubnet) set(key, value string, said bool) (known bool, err error) {
 	case "gateway":
 		n.spec.Gateway, err = parseGateway(value)
 	case "name":
-		n.spec.Name, err = value, ipam.CheckName("subnet", value)
+		n.spec.Name, err = value, ipam.CheckNewName("subnet", value)
 	case "pool":
 		if on, wrong := parseSwitch(value, said); wrong == nil {
 			n.spec.Pool = n.spec.Pool || on
@@ -166,7 +163,7 @@ func (n *newSubnet) set(key, value string, said bool) (known bool, err error) {
 		switch {
 		case wrong == nil:
 			n.pools = append(n.pools, &ipam.AddPool{Range: r})
-		case ipam.CheckName("pool", value) == nil:
+		case ipam.CheckNewName("pool", value) == nil:
 			n.pools = append(n.pools, &ipam.AddPool{Name: value})
 		default:
 			err = wrong

@@ -47,7 +47,7 @@ func poolAddCommand() cli.Row {
 		Edit: func(args []string) (_ ipam.Edit, err error) {
 			add.Network = args[0]
 			if add.Name != "" {
-				err = ipam.CheckName("pool", add.Name)
+				err = ipam.CheckNewName("pool", add.Name)
 			}
 			if err == nil && len(args) == 2 {
 				add.Range, err = parseRange(args[1])
@@ -79,7 +79,7 @@ func poolModifyCommand() cli.Row {
 			modify.Network = args[0]
 			modify.Pool, err = parsePool(args[1])
 			if err == nil && modify.Name != "" {
-				err = ipam.CheckName("pool", modify.Name)
+				err = ipam.CheckNewName("pool", modify.Name)
 			}
 			return &modify, err
 		},

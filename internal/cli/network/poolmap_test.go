@@ -121,10 +121,10 @@ func TestWriteNetwork(t *testing.T) {
 		`"name": "wire", "space": "local"}`: barePage,
 		`"name": "net1", "space": "local", "tags": {"site": "a", "rack": "7"}, "mac_prefix": "aa:00:00",
 	"links": [{"host": "alpha", "mode": "bridged", "link": "br0"}, {"host": "beta", "mode": "routed", "link": "100"}],
-	"sticky": true, "quarantine": "10m", "planned": true, "docker": 1, "use": {"leased": 4, "reserved": 1},
+	"sticky": true, "quarantine": "10m", "planned": true, "docker": 1, "use": {"leased": 4, "reserved": 1, "reservations": 3},
 	"subnets": [
 		ID "name": "lan", "cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "dhcp": true, "docker": 1,
-			"use": {"leased": 4, "reserved": 1},
+			"use": {"leased": 4, "reserved": 1, "reservations": 3},
 			"pools": [{"name": "front", "start": "192.0.2.10", "end": "192.0.2.100", "free": 84,
 				"map": "XX` + dots(48) + taken(5) + dots(36) + `"},
 				{"start": "192.0.2.128", "end": "192.0.2.129", "map": "..", "free": 2}],
@@ -156,13 +156,13 @@ const fullPage = `NETWORK net1
   link        on alpha: bridged br0
   link        on beta: routed 100
   policy      released addresses are kept for their last holder, quarantine 10m
-  in use      4 held, 1 reserved, 1 Docker network
+  in use      4 held, 3 reserved (1 idle), 1 Docker network
 
 SUBNET 192.0.2.0/24  lan
   id          a1b2c3d4-0000-4000-8000-000000000001
   gateway     192.0.2.1
   dhcp        yes
-  in use      4 held, 1 reserved, 1 Docker network
+  in use      4 held, 3 reserved (1 idle), 1 Docker network
   POOL front  192.0.2.10-192.0.2.100  84 of 91 free
     192.0.2.10  XX................................................-----.........
     192.0.2.74  ...........................
@@ -181,7 +181,7 @@ SUBNET 198.51.100.0/30  old
   id          a1b2c3d4-0000-4000-8000-000000000001
   gateway     198.51.100.1
   in use      0 held, 0 reserved, 0 Docker networks
-  no pool: addresses are given only where they are asked for
+  no pool: Berth assigns an address only on request
 
 X taken   - excluded   . free
 `

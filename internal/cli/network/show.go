@@ -56,8 +56,8 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	return pg.Show(w)
 }
 
-func useText(held, reserved uint64, docker int) string {
-	return fmt.Sprintf("%d held, %d reserved, %s", held, reserved, cli.Counted(docker, "Docker network"))
+func useText(use *ipam.Use, docker int) string {
+	return fmt.Sprintf("%d held, %s, %s", use.Leased, use.ReservedText(), cli.Counted(docker, "Docker network"))
 }
 
 func (pg *page) subnet(s *ipam.SubnetPlan) {
@@ -76,12 +76,12 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 		pg.Entry("dhcp", "yes")
 	}
 	pg.Entry("note", s.Note)
-	pg.Entry("in use", useText(s.Use.Leased, s.Use.Reserved, s.Docker))
+	pg.Entry("in use", useText(&s.Use, s.Docker))
 	for i := range s.Pools {
 		pg.pool(&s.Pools[i], s.Exclusions)
 	}
 	if len(s.Pools) == 0 && !s.FromDHCP() {
-		pg.Line("  no pool: addresses are given only where they are asked for")
+		pg.Line("  no pool: Berth assigns an address only on request")
 	}
 	for _, e := range s.Exclusions {
 		pg.Line("  EXCLUDED %s  %s", alloc.FormatRange(netipx.IPRangeFrom(e.Start, e.End)), e.Note)

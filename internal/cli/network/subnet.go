@@ -36,17 +36,24 @@ func subnetAddCommand() cli.Row {
   berth subnet add net1 2001:db8:1::/64 --dry-run`,
 			Flags: append(subnetFlags(&gateway, &spec.GatewayNote, &spec.DHCP, &spec.Name, &spec.Note),
 				cli.Flag(&from, "from", "the larger `CIDR` that /BITS is taken from"),
-				cli.Flag(&spec.Pool, "pool", "with a pool of the whole subnet"))},
+				cli.Flag(&spec.Pool, "pool", "with a pool of the whole subnet").
+					Instead("--pool is the whole subnet, and berth pool add adds a pool of a range"))},
 		Edit: func(args []string) (ipam.Edit, error) {
 			add.Network = args[0]
 			err := parsePlace(args[1], from, "--from CIDR", spec)
 			if err == nil && spec.Name != "" {
-				err = ipam.CheckName("subnet", spec.Name)
+				err = ipam.CheckNewName("subnet", spec.Name)
 			}
 			if err == nil && gateway != "" {
 				spec.Gateway, err = parseGateway(gateway)
 			}
 			return &add, err
+		},
+		Noted: func(r *cli.Run, out ipam.Outcome) {
+			n, err := r.Network(r, add.Network)
+			if err == nil && n.Type == networkTypes[0] {
+				notePoolless(r, n.Name, poolless(out, add.SubnetSpec))
+			}
 		},
 		Said: sayCIDR,
 	}
@@ -94,7 +101,7 @@ func subnetModifyCommand() cli.Row {
 			SomeOf: []string{"cidr", "gateway", "gateway-note", "dhcp", "dhcp-parent", "dhcp-id", "name", "note"}},
 		Edit: func(args []string) (_ ipam.Edit, err error) {
 			if modify.Name != nil && *modify.Name != "" {
-				if err := ipam.CheckName("subnet", *modify.Name); err != nil {
+				if err := ipam.CheckNewName("subnet", *modify.Name); err != nil {
 					return nil, err
 				}
 			}

@@ -91,7 +91,8 @@ func addressListCommand() cli.Row {
   berth address ls net1 --owner rtr
   berth address ls -q`,
 			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose addresses are listed, and no others").Of(cli.AddressOwners)}},
-		Keys: cli.Fields{"network", "space", "owner", "tag"},
+		Keys: cli.Fields{"network", "space", "owner",
+			cli.ByProject(func(a *ipam.TakenAddress) []string { return []string{a.Owner} }), "tag"},
 		Columns: cli.Fields{"Address,ref", "Address", "Owner", "Network", "Since",
 			cli.Col("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }).Wide(),
 			"Subnet,wide", "Space,wide", "Note,wide"},

@@ -18,7 +18,7 @@ import (
 func ReservationCommand() cli.Row {
 	return cli.Group("reservation", "Reservations: addresses that belong to an owner, held or not",
 		reservationAddCommand(),
-		reservationListCommand(), reservationRemoveCommand())
+		reservationListCommand(), reservationMoveCommand(), reservationRemoveCommand())
 }
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. Only an endpoint of
@@ -102,7 +102,7 @@ const needsMACs = "a MAC is known on Docker networks whose driver asks for MACs:
 func parseLife(text string) (ipam.Duration, error) {
 	d, err := cli.ParseDuration(text)
 	if err == nil && d == 0 {
-		err = errors.New("an owner that lives for no time has nothing")
+		err = errors.New("it must be longer than zero")
 	}
 	if err != nil {
 		return 0, fmt.Errorf("--for: %w", err)
@@ -199,14 +199,15 @@ func reservationListCommand() cli.Row {
 			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q",
 			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose reservations are listed, and no others").
 				Of(cli.ReservationOwners)}},
-		Keys: cli.Fields{"network", "space", "host", "owner", "tag",
+		Keys: cli.Fields{"network", "space", "host", "owner",
+			cli.ByProject(func(r *ipam.ReservationInfo) []string { return []string{r.Owner} }), "tag",
 			cli.Choice("kind", ipam.Static.String(), ipam.Automatic.String()),
 			cli.By("state", reservationState, stateHeld, stateTaken, stateIdle, stateReplaced)},
 		Columns: cli.Fields{cli.RefCol(reservationRef), cli.Col("ADDRESS", reservedText), "Owner", "Network",
 			cli.Col("STATE", reservationState).Marked(), cli.Col("IN USE BY", userText).AtMost(userShown),
 			"Host,wide", "Subnet,wide", "Space,wide", "Kind,wide",
 			cli.Col("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }).Wide(),
-			"Since,wide", "Until,wide", "Note,wide"},
+			"MAC,wide", "Since,wide", "Until,wide", "Note,wide"},
 		Fetch: func(r *cli.Run) ([]ipam.ReservationInfo, error) {
 			return r.Reservations(r, r.First(), owner)
 		},

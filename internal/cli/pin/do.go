@@ -3,6 +3,7 @@ package pin
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/network"
 )
 
 // pin does what is missing: all reservations first, and then one container after the other.
@@ -38,6 +41,9 @@ func (r *pinRun) pin() error {
 		place := &r.pins[i]
 		said := pinnedText(place)
 		if place.Connect {
+			if mac, err := net.ParseMAC(place.MAC); err == nil && endpoints[i].TakesMAC {
+				endpoints[i].Settings.MacAddress = network.HardwareAddr(mac)
+			}
 			moved, err := r.move(i, endpoints[i], true)
 			if err != nil {
 				return err

@@ -22,10 +22,12 @@ address for the container's owner and configures it in the Docker Engine. The co
 each start, as with docker run --ip. --network and --project stand for all containers of a network (Berth's
 name or Docker's) or of a Compose project.
 
-A running container is disconnected for about 0.2 s and reconnected with its aliases, links and driver
-options. Its connections on that network end, and its interface has another name (eth1) until its next start.
-Published ports stay. A stopped container gets its reserved or last address in its configuration. Without
---yes the command asks first.
+A running container is disconnected for about 0.2 s and reconnected with its aliases, links, driver options
+and configured MAC. Engines 25.0 to 29.2 cannot give it that MAC again: there the command refuses containers
+with a configured MAC, unless you accept the loss with --lose-mac. Its connections on that network end, and its
+interface has another name (eth1) until its next start. Published ports stay. A stopped container gets its
+reserved or last address in its configuration. If Berth's network has a MAC prefix, a container without a
+configured MAC gets its owner's, from Docker Engine 29.3 on. Without --yes the command asks first.
 
 If one container cannot be pinned, nothing changes. A recreated container is no longer pinned; for Compose
 projects use berth compose instead.
@@ -43,6 +45,7 @@ type pinFlags struct {
 	project string
 	dryRun  bool
 	yes     bool
+	loseMAC bool
 
 	check bool       // pin only
 	list  cli.Output // of check
@@ -87,7 +90,7 @@ func (f *pinFlags) flags() cli.Flags {
 			Of(cli.NetworkRefs).Filled(),
 		cli.Flag(&f.project, "project",
 			"the containers of the Compose `PROJECT`").Of(cli.ProjectRefs).Filled(),
-		cli.DryRunFlag(&f.dryRun), cli.YesFlag(&f.yes))
+		cli.DryRunFlag(&f.dryRun), cli.YesFlag(&f.yes), cli.LoseMACFlag(&f.loseMAC))
 }
 
 // fit refuses a command line that selects no containers, or selects them in two ways.
@@ -103,8 +106,8 @@ func (f *pinFlags) fit(r *cli.Run) error {
 	case len(r.Args) == 0 && f.network == "" && f.project == "" && !f.check:
 		return errors.New("which containers is missing: name them, or all of a network or project with " +
 			"--network or --project")
-	case f.check && (f.dryRun || f.yes):
-		return errors.New("--check changes nothing; leave --dry-run and --yes out")
+	case f.check && (f.dryRun || f.yes || f.loseMAC):
+		return errors.New("--check changes nothing; leave --dry-run, --yes and --lose-mac out")
 	}
 	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
 		if !f.check && r.Given(flag) {
@@ -118,8 +121,8 @@ func pinColumns() []cli.Column[pin.Pin] {
 	return cli.Columns[pin.Pin]("Container", "Network",
 		// addresses of both families, cut to 18 characters
 		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(18),
-		"State",
-		cli.Field[pin.Pin]("Missing,most=16").Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
+		"State,wide",
+		cli.Field[pin.Pin]("Missing,most=25").Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
 		"Owner,wide")
 }
 
@@ -141,5 +144,5 @@ func (r *pinRun) check(w io.Writer) error {
 	} else if len(left) == 0 {
 		return nil
 	}
-	return cli.Difference(isOrAre(len(left), "endpoint") + " not pinned")
+	return cli.Difference(isOrAre(len(left), "endpoint") + " not pinned, and may get another address; run berth pin")
 }

@@ -154,8 +154,11 @@ func (r *pinRun) endpoints(change func(*pin.Pin) bool,
 		why := refusal(place)
 		if why == "" && change(place) {
 			ep, err := r.connector.Endpoint(r, place.ID, place.Network)
-			if err != nil {
+			switch {
+			case err != nil:
 				why = err.Error()
+			case ep.LosesMAC && !r.flags.loseMAC:
+				why = ep.LossOfMAC() + "; to accept that, say --lose-mac"
 			}
 			all[i] = ep
 		}

@@ -53,7 +53,7 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{})
 	if err == nil || errdefs.IsNotFound(err) {
-		e.mover.Done(id)
+		e.places.Mover().Done(id)
 		return nil
 	}
 	return err

@@ -23,8 +23,8 @@ import (
 
 // Engine is the Docker Engine of a deploy.
 type Engine struct {
-	api   *client.Client
-	mover pin.Mover
+	api    *client.Client
+	places *pin.Connector
 }
 
 // Open returns the engine at a URL such as unix:///var/run/docker.sock; empty is docker.DefaultHost. It does not
@@ -44,12 +44,13 @@ func Open(host string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the engine at %s: %w", host, err)
 	}
-	return &Engine{api: api}, nil
+	places, err := pin.OpenConnector(host)
+	return &Engine{api: api, places: places}, err
 }
 
 // Close closes the connections, and allows other processes to move all containers.
 func (e *Engine) Close() error {
-	e.mover.Close()
+	e.places.Close()
 	return e.api.Close()
 }
 

@@ -3,15 +3,17 @@ package scene
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
+	"berth/internal/ipam"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 )
 
@@ -91,58 +93,40 @@ func (e *Engine) Network(ctx context.Context, name string) (Network, bool, error
 type LeftEndpoint struct {
 	Network string // its name
 	id      string
-	on      *network.EndpointSettings
+	place   *pin.Endpoint // nil: it had none
 }
 
 // Leave disconnects a container, given by its full id, from a network, and returns its place. The container need not
 // run. It is no error if the container is not on the network, or if either is gone.
-func (e *Engine) Leave(ctx context.Context, n *Network, container string) (LeftEndpoint, error) {
-	left := LeftEndpoint{Network: n.Name, id: n.ID}
-	shown, err := e.api.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
-	if errdefs.IsNotFound(err) {
-		return left, nil
-	}
-	if err != nil {
+func (e *Engine) Leave(ctx context.Context, n *Network, container string) (left LeftEndpoint, err error) {
+	left = LeftEndpoint{Network: n.Name, id: n.ID}
+	left.place, err = e.places.Endpoint(ctx, container, n.Name)
+	if err != nil && !errors.Is(err, ipam.ErrNotFound) {
 		return left, err
 	}
-	if shown.Container.NetworkSettings != nil {
-		left.on = shown.Container.NetworkSettings.Networks[n.Name]
-	}
-	err = e.mover.Off(ctx, e.api, n.ID, container, false)
+	err = e.places.Mover().Off(ctx, e.api, n.ID, container, false)
 	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
 		return left, nil
 	}
 	return left, err
 }
 
-// Return connects a container, given by its full id, to a network with the name in left. It gets the addresses that its
-// configuration had there. If the network was recreated, it gets those in anew instead. If anew is empty, Berth
-// chooses.
+// Return connects a container, given by its full id, to a network with the name in left. It asks for the addresses that
+// it asked for there. If the network was recreated, it asks for those in anew instead. If anew is empty, Berth chooses.
 func (e *Engine) Return(ctx context.Context, left LeftEndpoint, container string, anew []netip.Addr) error {
-	if left.on == nil {
+	if left.place == nil {
 		return nil
 	}
-	defer e.mover.Done(container)
+	defer e.places.Mover().Done(container)
 	now, err := e.api.NetworkInspect(ctx, left.Network, client.NetworkInspectOptions{})
 	if err != nil {
 		return err
 	}
-	on := &network.EndpointSettings{IPAMConfig: left.on.IPAMConfig, Aliases: left.on.Aliases, Links: left.on.Links,
-		DriverOpts: left.on.DriverOpts}
+	wanted := left.place.Asked
 	if now.Network.ID != left.id {
-		on.IPAMConfig = nil
-		for _, addr := range anew {
-			if on.IPAMConfig == nil {
-				on.IPAMConfig = &network.EndpointIPAMConfig{}
-			}
-			if addr.Is4() {
-				on.IPAMConfig.IPv4Address = addr
-			} else {
-				on.IPAMConfig.IPv6Address = addr
-			}
-		}
+		wanted = anew
 	}
-	return e.mover.On(ctx, e.api, now.Network.ID, container, on)
+	return e.places.Connect(ctx, now.Network.ID, container, left.place.Asking(wanted))
 }
 
 // RemoveNetwork removes an empty network. A missing network is not an error.

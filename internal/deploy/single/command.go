@@ -23,30 +23,47 @@ type Command struct {
 	Exec func(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error
 }
 
-// Answering returns the compose command that works on this host. If none answers in time, it is `docker compose`.
-func Answering(ctx context.Context) string {
+// Answering returns the compose command that works on this host, for a project whose containers a version of Compose
+// made. It looks first for the command of that version. If none answers in time, it is that command.
+func Answering(ctx context.Context, made string) string {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	words, _, err := FindCommand(ctx, "")
+	candidates := commands()
+	if strings.HasPrefix(made, "1.") {
+		slices.Reverse(candidates)
+	}
+	words, _, err := firstOf(ctx, candidates)
 	if err != nil {
-		return "docker compose"
+		words = candidates[0]
 	}
 	return strings.Join(words, " ")
 }
 
-// answerTime bounds the wait for a compose command to answer.
-const answerTime = 3 * time.Second
+// answerTime bounds the wait for compose commands to answer, which takes long on a busy machine.
+const answerTime = 15 * time.Second
 
-// FindCommand returns the compose command that works: said if given, else `docker compose`, else docker-compose.
-func FindCommand(ctx context.Context, said string) (words []string, version string, err error) {
-	candidates := [][]string{{"docker", "compose"}, {"docker-compose"}}
-	if said != "" {
-		candidates = [][]string{strings.Fields(said)}
-	}
+// commands are the compose commands that a host may have, the newer one first.
+func commands() [][]string { return [][]string{{"docker", "compose"}, {"docker-compose"}} }
+
+// firstOf returns the first command that answers, with its version.
+func firstOf(ctx context.Context, candidates [][]string) (words []string, version string, err error) {
 	for _, words := range candidates {
 		if version, err = versionOf(ctx, words); err == nil {
 			return words, version, nil
 		}
+	}
+	return nil, "", err
+}
+
+// FindCommand returns the compose command that works: said if given, else `docker compose`, else docker-compose.
+func FindCommand(ctx context.Context, said string) (words []string, version string, err error) {
+	candidates := commands()
+	if said != "" {
+		candidates = [][]string{strings.Fields(said)}
+	}
+	words, version, err = firstOf(ctx, candidates)
+	if err == nil {
+		return words, version, nil
 	}
 	if said != "" {
 		return nil, "", fmt.Errorf("the compose command %q does not answer: %w; name another with --compose-command",

@@ -19,7 +19,7 @@ func script(t *testing.T, lines ...string) []string {
 	return []string{file, "compose"}
 }
 
-// TestAnswering: Answering names the compose command that answers: the docker plugin or the older program.
+// TestAnswering: Answering names the compose command that answers, first that of the version that made the project.
 func TestAnswering(t *testing.T) {
 	place := func(name, text string) string {
 		dir := t.TempDir()
@@ -31,17 +31,21 @@ func TestAnswering(t *testing.T) {
 	plugin, bare := place("docker", "echo 5.5.0"), place("docker", "exit 1")
 	older := place("docker-compose", "echo 1.29.2")
 	for _, c := range []struct {
-		want string
-		path []string
+		want, made string
+		path       []string
 	}{
-		{"docker compose", []string{plugin, older}},
-		{"docker-compose", []string{bare, older}},
-		{"docker-compose", []string{older}},
-		{"docker compose", []string{t.TempDir()}},
+		{"docker compose", "5.5.0", []string{plugin, older}},
+		{"docker compose", "", []string{plugin, older}},
+		{"docker-compose", "1.29.2", []string{plugin, older}},
+		{"docker compose", "1.29.2", []string{plugin}},
+		{"docker-compose", "5.5.0", []string{bare, older}},
+		{"docker-compose", "5.5.0", []string{older}},
+		{"docker compose", "5.5.0", []string{t.TempDir()}},
+		{"docker-compose", "1.29.2", []string{t.TempDir()}},
 	} {
 		t.Setenv("PATH", strings.Join(c.path, ":"))
-		if got := Answering(t.Context()); got != c.want {
-			t.Errorf("with %v it is %q, not %q", c.path, got, c.want)
+		if got := Answering(t.Context(), c.made); got != c.want {
+			t.Errorf("with %v and %q it is %q, not %q", c.path, c.made, got, c.want)
 		}
 	}
 }

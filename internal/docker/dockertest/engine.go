@@ -130,9 +130,9 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case call == "/events":
 		e.stream(w, r)
 	case r.Method == http.MethodPost:
-		e.move(w, r, call)
+		e.move(w, r, call, version)
 	default:
-		e.answer(w, call, listedIDs(r))
+		e.answer(w, call, version, listedIDs(r))
 	}
 }
 
@@ -145,7 +145,7 @@ func listedIDs(r *http.Request) map[string]bool {
 	return filters.ID
 }
 
-func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool) {
+func (e *Engine) answer(w http.ResponseWriter, call string, version int, ids map[string]bool) {
 	e.Lock()
 	defer e.Unlock()
 	dir, name := path.Split(call)
@@ -167,7 +167,7 @@ func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool)
 		Reply(w, http.StatusOK, Object{"Id": id, "HostConfig": e.Configs[id],
 			"Config": Object{"ExposedPorts": Object{"53/udp": Object{}}}})
 	case inspects && e.Place.of(id) != nil:
-		Reply(w, http.StatusOK, e.Place.of(id).shown())
+		Reply(w, http.StatusOK, e.Place.of(id).shown(version))
 	case inspects && e.Inspects && listed >= 0:
 		c := e.Containers[listed]
 		names, _ := c["Names"].([]string)

@@ -34,6 +34,7 @@ type Place struct {
 // Container is a container on a Place.
 type Container struct {
 	ID, Name string
+	MAC      string // in its configuration; empty: none
 	Stopped  bool
 	Labels   Object
 	On       Object // its settings; nil: it is disconnected
@@ -47,20 +48,23 @@ func (p *Place) of(id string) *Container {
 	return p.Containers[i]
 }
 
-// shown returns the container's inspection.
-func (c *Container) shown() Object {
+// shown returns the container's inspection in a version of the API (1.N). From 1.52 on its configuration has no MAC.
+func (c *Container) shown(version int) Object {
+	config := Object{"Labels": c.Labels}
+	if version < 52 {
+		config["MacAddress"] = c.MAC
+	}
 	networks := Object{}
 	if c.On != nil {
 		networks[Front] = c.On
 	}
 	return Object{"Id": c.ID, "Name": "/" + c.Name, "State": Object{"Running": !c.Stopped},
-		"HostConfig":      Object{"NetworkMode": Front},
-		"Config":          Object{"Labels": c.Labels, "MacAddress": "02:42:0a:09:00:77"},
+		"HostConfig": Object{"NetworkMode": Front}, "Config": config,
 		"NetworkSettings": Object{"Networks": networks}}
 }
 
-// move connects or disconnects a container.
-func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string) {
+// move connects or disconnects a container, by a version of the API.
+func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string, version int) {
 	var body struct {
 		Container      string
 		EndpointConfig Object
@@ -75,7 +79,13 @@ func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string) {
 	case call == "/networks/"+Front+"/disconnect" && c != nil && c.On != nil:
 		err = p.made("off "+c.Name, func() error { c.On = nil; return nil })
 	case call == "/networks/"+Front+"/connect" && c != nil && c.On == nil && !p.Gone:
-		err = p.made("on "+c.Name, func() error { return p.connect(c, body.EndpointConfig) })
+		err = p.made("on "+c.Name, func() error {
+			if err := p.connect(c, body.EndpointConfig); err != nil {
+				return err
+			}
+			c.takeMAC(body.EndpointConfig, version, e.API)
+			return nil
+		})
 	case e.connect(path.Base(path.Dir(call)), body.Container, path.Base(call) == "connect", body.EndpointConfig):
 	default:
 		Reply(w, http.StatusNotFound, "there is none")
@@ -139,6 +149,18 @@ func (p *Place) connect(c *Container, settings Object) error {
 		}
 	}
 	return nil
+}
+
+// takeMAC changes the configured MAC as engines do: before 25.0 (API 1.44) it is the container's, and later the
+// endpoint's. A new endpoint has one only by API 1.54.
+func (c *Container) takeMAC(settings Object, version, newest int) {
+	switch {
+	case newest < 44:
+	case version < 54:
+		c.MAC = ""
+	default:
+		c.MAC, _ = settings["MacAddress"].(string)
+	}
 }
 
 func (p *Place) inUse(addr string) bool {

@@ -226,7 +226,7 @@ func (c *Connector) connectAll(ctx context.Context, note *Note, say func(string,
 			continue
 		}
 		if !now.on || now.runs && !now.has {
-			err = again(ctx, func(ctx context.Context) error { return c.connect(ctx, api, note, endpoint) })
+			err = again(ctx, func(ctx context.Context) error { return c.connect(ctx, note, endpoint) })
 		}
 		if err == nil && endpoint.Running && !now.runs {
 			err = again(ctx, func(ctx context.Context) error { // it ended while it was disconnected
@@ -257,17 +257,16 @@ func at(addrs []netip.Addr) string {
 }
 
 // connect connects a container, even if it is half connected.
-func (c *Connector) connect(ctx context.Context, api *client.Client, note *Note, endpoint *Endpoint) error {
-	mover := c.Mover()
+func (c *Connector) connect(ctx context.Context, note *Note, endpoint *Endpoint) error {
 	now, err := c.presence(ctx, note, endpoint)
 	if err == nil && now.on && (now.has || !now.runs) {
 		return nil // an answer was lost
 	}
 	if err == nil && now.on {
-		err = mover.Off(ctx, api, note.Network, endpoint.ID, true)
+		err = c.ForceOff(ctx, note.Network, endpoint.ID)
 	}
 	if err == nil {
-		err = mover.On(ctx, api, note.Network, endpoint.ID, endpoint.Settings)
+		err = c.Connect(ctx, note.Network, endpoint.ID, endpoint.Settings)
 	}
 	return err
 }

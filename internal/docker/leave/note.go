@@ -3,7 +3,8 @@
 // continues an interrupted one from that note. If the engine refuses the new network, the old one is recreated with its
 // containers.
 //
-// read.go reads the network into a Note, which the caller keeps in a file. Leave (do.go) compares the engine with the
+// read.go reads the network into a Note, which the caller keeps in a file. Carry (carry.go) adds what the new network
+// can keep of the plan. Leave (do.go) compares the engine with the
 // Note and does the remaining steps. It disconnects containers, replaces the network, reconnects the containers and
 // starts those that ran. connector.go limits its calls to the engine.
 package leave
@@ -24,6 +25,7 @@ type Note struct {
 	Planned   []string                    `json:"planned,omitempty"` // ids of Berth's networks that it was on
 	Old       client.NetworkCreateOptions `json:"old"`               // as it was
 	New       client.NetworkCreateOptions `json:"new"`               // as it is to be
+	Lost      []string                    `json:"lost,omitempty"`    // what New does not keep of the plan, a sentence each
 	Endpoints []Endpoint                  `json:"endpoints"`
 	Key       string                      `json:"key,omitempty"` // in Compose's files; empty: it is not Compose's
 	Project   string                      `json:"project,omitempty"`
@@ -36,7 +38,8 @@ type Endpoint struct {
 	Running   bool                      `json:"running"`
 	Addresses []netip.Addr              `json:"addresses"` // that it should have; none: any
 	Settings  *network.EndpointSettings `json:"settings"`
-	Command   string                    `json:"command"` // connects it by hand
+	Command   string                    `json:"command"`             // connects it by hand
+	LosesMAC  bool                      `json:"loses_mac,omitempty"` // of its settings
 	Service   string                    `json:"service,omitempty"`
 	Number    int                       `json:"number,omitempty"` // of Compose's replicas
 }

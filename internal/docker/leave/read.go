@@ -89,7 +89,8 @@ func (c *Connector) readEndpoints(ctx context.Context, note *Note, pins []pin.Pi
 		if err != nil {
 			return err
 		}
-		endpoint := Endpoint{Container: ep.Container, ID: ep.ID, Running: ep.Running, Addresses: ep.Addresses}
+		endpoint := Endpoint{Container: ep.Container, ID: ep.ID, Running: ep.Running, Addresses: ep.Addresses,
+			LosesMAC: ep.LosesMAC}
 		if !ep.Running {
 			endpoint.Addresses = ep.Asked
 			if len(endpoint.Addresses) == 0 {

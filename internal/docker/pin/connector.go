@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/docker"
 
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 )
 
@@ -24,9 +25,10 @@ type Connector struct {
 	transport *limited
 	mover     Mover
 
-	mu     sync.Mutex
-	api    *client.Client // nil until the version of its API is known
-	speaks int            // the minor version of the newest API that the engine speaks
+	mu         sync.Mutex
+	api        *client.Client // nil until the version of its API is known
+	connecting *client.Client // of a version in which a container can be connected with a MAC, if the engine has one
+	speaks     int            // the minor version of the newest API that the engine speaks
 }
 
 // limited lets these requests through to the engine: reads, connects, disconnects, and what also accepts.
@@ -71,8 +73,10 @@ func (c *Connector) Close() {
 
 // Minor versions of the engine's API (1.N) that matter here.
 const (
-	firstTakingAny = 52 // from 29.0.4 on, a container may ask for an address even if Berth chose the subnet
-	lastTellingMAC = 51 // the last one in which a container's configuration has the MAC that its user gave
+	firstTakingAny     = 52 // from 29.0.4 on, a container may ask for an address even if Berth chose the subnet
+	lastTellingMAC     = 51 // the last one in which a container's configuration has the MAC that its user gave
+	firstEndpointMAC   = 44 // from 25.0 on, a disconnected endpoint takes the MAC that its user gave with it
+	firstConnectingMAC = 54 // from 29.3 on, a container can be connected with a MAC
 )
 
 // refusing lists engines with that API that do not accept such an address yet (moby pull request 51583).
@@ -93,8 +97,31 @@ func (c *Connector) TakesAnyAddress(ctx context.Context) (bool, error) {
 	return !slices.Contains(refusing, release), nil
 }
 
-// Mover disconnects containers from networks and connects them.
+// Mover disconnects containers from networks.
 func (c *Connector) Mover() *Mover { return &c.mover }
+
+// Connect connects a container (by full id) to a network.
+func (c *Connector) Connect(ctx context.Context, on, container string, settings *network.EndpointSettings) error {
+	if _, err := c.API(ctx); err != nil {
+		return err
+	}
+	return c.mover.on(ctx, c.connecting, on, container, settings)
+}
+
+// ForceOff takes a container (by full id) off a network, even if it is half connected.
+func (c *Connector) ForceOff(ctx context.Context, on, container string) error {
+	api, err := c.API(ctx)
+	if err != nil {
+		return err
+	}
+	return c.mover.Off(ctx, api, on, container, true)
+}
+
+// losesMAC reports whether the engine gives a container another MAC when it connects it again, although its user gave
+// it one. These engines take a MAC only when they create a container. Call it after API.
+func (c *Connector) losesMAC() bool {
+	return c.speaks >= firstEndpointMAC && c.speaks < firstConnectingMAC
+}
 
 // API returns a client of the newest version that the engine and this package know and that still shows MACs.
 func (c *Connector) API(ctx context.Context) (*client.Client, error) {
@@ -115,10 +142,18 @@ func (c *Connector) API(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the engine at %s: %w", c.host, err)
 	}
-	agreed := client.WithAPIVersion(fmt.Sprintf("1.%d", min(c.speaks, lastTellingMAC)))
-	c.api, err = c.newClient(agreed)
-	return c.api, err
+	reading, err := c.newClient(ofMinor(min(c.speaks, lastTellingMAC)))
+	if err != nil {
+		return nil, err
+	}
+	if c.connecting, err = c.newClient(ofMinor(min(c.speaks, firstConnectingMAC))); err != nil {
+		return nil, err
+	}
+	c.api = reading
+	return c.api, nil
 }
+
+func ofMinor(version int) client.Opt { return client.WithAPIVersion(fmt.Sprintf("1.%d", version)) }
 
 func (c *Connector) newClient(more ...client.Opt) (*client.Client, error) {
 	plain := &http.Client{Transport: c.transport, CheckRedirect: client.CheckRedirect}

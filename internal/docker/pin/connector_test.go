@@ -47,6 +47,45 @@ func TestMoveKeepsSettings(t *testing.T) {
 	}
 }
 
+// TestMoveKeepsMAC: a configured MAC stays where the engine can keep it. Where it cannot, the endpoint says so
+// beforehand.
+func TestMoveKeepsMAC(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		api   int // 1.N
+		mac   string
+		loses bool
+	}{
+		{name: "20.10", api: 41, mac: "02:42:0a:09:00:77"},
+		{name: "24.0", api: 43, mac: "02:42:0a:09:00:77"},
+		{name: "25.0", api: 44, mac: "02:42:0a:09:00:77", loses: true},
+		{name: "28.5", api: 51, mac: "02:42:0a:09:00:77", loses: true},
+		{name: "29.2", api: 53, mac: "02:42:0a:09:00:77", loses: true},
+		{name: "29.3", api: 54, mac: "02:42:0a:09:00:77"},
+		{name: "29.8", api: 55, mac: "02:42:0a:09:00:77"},
+		{name: "28.5 without one", api: 51},
+		{name: "29.8 without one", api: 55},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, web := newSeated(t)
+			e.API, web.MAC = c.api, c.mac
+			h := open(e)
+			ep := endpoint(e, h)
+			if got := ep.Settings.MacAddress.String(); got != c.mac || ep.LosesMAC != c.loses {
+				t.Fatalf("before it has the MAC %q, and loses it: %v", got, ep.LosesMAC)
+			}
+			for _, wanted := range [][]netip.Addr{addrs("10.9.0.5"), nil} {
+				if _, err := h.Move(t.Context(), ep, wanted); err != nil {
+					t.Fatal(err)
+				}
+				if web.MAC != c.mac && !c.loses {
+					t.Errorf("asking for %v it has the MAC %q", wanted, web.MAC)
+				}
+			}
+		})
+	}
+}
+
 // A container is reconnected whatever the engine answers, although a stop is requested while it is being disconnected.
 func TestMoveIsNotLost(t *testing.T) {
 	for _, c := range []struct {

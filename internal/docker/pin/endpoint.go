@@ -28,6 +28,8 @@ type Endpoint struct {
 
 	// only settings that a user can make, none that the engine adds
 	Settings network.EndpointSettings `json:"settings"`
+	LosesMAC bool                     `json:"loses_mac,omitempty"` // a new connection costs it the MAC of its settings
+	TakesMAC bool                     `json:"-"`                   // it has no MAC in its settings, and can get one
 }
 
 // labelServiceName is the label with the name of a swarm task's service.
@@ -49,7 +51,19 @@ func (c *Connector) Endpoint(ctx context.Context, id, networkName string) (*Endp
 	if err != nil {
 		return nil, fmt.Errorf("the engine's container %s: %w", id, err)
 	}
-	return readEndpoint(&answer.Container, answer.Raw, networkName)
+	ep, err := readEndpoint(&answer.Container, answer.Raw, networkName)
+	if err != nil {
+		return nil, err
+	}
+	ep.LosesMAC = len(ep.Settings.MacAddress) > 0 && c.losesMAC()
+	ep.TakesMAC = ep.TakesMAC && c.speaks >= firstConnectingMAC
+	return ep, nil
+}
+
+// LossOfMAC says that a new connection costs the container its MAC.
+func (ep *Endpoint) LossOfMAC() string {
+	return fmt.Sprintf("%s has the MAC %s by its configuration, and Docker Engine 25.0 to 29.2 gives a container that it "+
+		"connects again another one", ep.Container, ep.Settings.MacAddress)
 }
 
 func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName string) (*Endpoint, error) {
@@ -74,6 +88,7 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 	if c.HostConfig != nil {
 		if mode := string(c.HostConfig.NetworkMode); mode == networkName || mode == shown.NetworkID && mode != "" {
 			ep.Settings.MacAddress = userMAC(raw)
+			ep.TakesMAC = len(ep.Settings.MacAddress) == 0
 		}
 	}
 	if asks := ep.Settings.IPAMConfig; asks != nil {

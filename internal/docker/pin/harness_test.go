@@ -31,7 +31,7 @@ const webID = "aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999"
 func newSeated(t *testing.T) (*dockertest.Engine, *dockertest.Container) {
 	t.Helper()
 	e := dockertest.New(t)
-	web := &dockertest.Container{ID: webID, Name: "web", On: object{
+	web := &dockertest.Container{ID: webID, Name: "web", MAC: "02:42:0a:09:00:77", On: object{
 		"IPAMConfig": object{"LinkLocalIPs": []string{"169.254.8.8"}}, "Aliases": []string{"foo", "aaaabbbbcccc"},
 		"Links": []string{"db:store"}, "DriverOpts": object{"mode": "a b"}, "NetworkID": "n1", "EndpointID": "e1",
 		"IPAddress": "10.9.0.5", "GlobalIPv6Address": "fd00:9::5", "MacAddress": "02:42:00:00:00:01"}}

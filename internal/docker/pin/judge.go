@@ -72,6 +72,9 @@ func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipa
 		}
 	}
 	s.pin.Owner = s.owner()
+	if n := s.types[s.pin.PlannedID]; n != nil && n.MACPrefix != "" {
+		s.pin.MAC = ipam.OwnerMAC(n.ID, n.MACPrefix, s.pin.Owner, 0)
+	}
 	if why := s.plan(); why != "" {
 		s.pin.Refusal, s.pin.Reserve, s.pin.Connect = why, nil, false
 		s.pin.Missing, s.pin.Addresses = cmp.Or(s.brief, why), append([]netip.Addr{}, s.ep.Addresses...)
@@ -87,13 +90,17 @@ func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipa
 func (s *judged) missing() string {
 	var parts []string
 	if len(s.pin.Reserve) > 0 {
-		parts = append(parts, "not reserved: "+listed(s.fresh))
+		what := "not reserved"
+		if len(s.fresh) != len(s.pin.Addresses) { // otherwise it is all of them, which the list shows
+			what += ": " + listed(s.fresh)
+		}
+		parts = append(parts, what)
 	}
 	switch {
 	case s.pin.Connect && len(s.ep.Wanted) == 0:
-		parts = append(parts, "asks for no address")
+		parts = append(parts, "not requested")
 	case s.pin.Connect:
-		parts = append(parts, "asks for "+listed(s.ep.Wanted))
+		parts = append(parts, "requests "+listed(s.ep.Wanted))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (c *Connector) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) 
 			ep.Container, ep.Network, err)
 	}
 	moved.Addresses = now.Addresses
-	return moved, now.asDesired(addrs)
+	return moved, now.asDesired(ep, addrs)
 }
 
 // Reconnect connects a container that was taken off a network again, without its addresses if the engine refuses them.
@@ -78,7 +79,6 @@ func (c *Connector) Reconnect(ctx context.Context, ep *Endpoint, addrs []netip.A
 // Restore connects a container that may be off a network again, with its addresses. It does nothing if the container is
 // on the network. It returns ipam.ErrNotFound if the container or the network is gone.
 func (c *Connector) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
-	ctx = context.WithoutCancel(ctx)
 	api, err := c.API(ctx)
 	if err != nil {
 		return err
@@ -106,9 +106,14 @@ func (c *Connector) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Add
 	return err
 }
 
-// asDesired returns an error if an endpoint asks for addresses other than addrs, or runs with others.
-func (ep *Endpoint) asDesired(addrs []netip.Addr) error {
+// asDesired returns an error if an endpoint asks for addresses other than addrs, or runs with others, or has lost the
+// MAC that it had before.
+func (ep *Endpoint) asDesired(before *Endpoint, addrs []netip.Addr) error {
+	mac, had := ep.Settings.MacAddress, before.Settings.MacAddress
 	switch {
+	case !before.LosesMAC && !slices.Equal(mac, had):
+		return ipam.Refuse(ipam.ErrDamaged, "%s was put back on the Docker network %s, where its configuration has the "+
+			"MAC %s now, and not %s", ep.Container, ep.Network, cmp.Or(mac.String(), "none"), had)
 	case !sameAddrs(ep.Asked, addrs):
 		return ipam.Refuse(ipam.ErrDamaged,
 			"%s was put back on the Docker network %s, where it asks for %s now, and not for %s",
@@ -150,7 +155,7 @@ func (c *Connector) Disconnect(ctx context.Context, ep *Endpoint) error {
 	if err == nil {
 		return nil
 	}
-	if off, known := c.isOff(context.WithoutCancel(ctx), ep); known && !off {
+	if off, known := c.isOff(ctx, ep); known && !off {
 		c.mover.Done(ep.ID)
 		return fmt.Errorf("the engine does not take %s off the Docker network %s, where it still is as it was: %w",
 			ep.Container, ep.Network, err)
@@ -158,9 +163,9 @@ func (c *Connector) Disconnect(ctx context.Context, ep *Endpoint) error {
 	return nil // connecting it again does no harm in any case
 }
 
-// isOff reports whether a container is off a network, and whether the engine could tell.
+// isOff reports whether a container is off a network, and whether the engine could tell. It asks even if ctx has ended.
 func (c *Connector) isOff(ctx context.Context, ep *Endpoint) (off, known bool) {
-	now, err := c.Endpoint(ctx, ep.ID, ep.Network)
+	now, err := c.Endpoint(context.WithoutCancel(ctx), ep.ID, ep.Network)
 	switch {
 	case errors.Is(err, ipam.ErrNotFound):
 		return true, true
@@ -170,7 +175,8 @@ func (c *Connector) isOff(ctx context.Context, ep *Endpoint) (off, known bool) {
 	return now.Running && len(now.Addresses) == 0, true
 }
 
-// connect connects a container to a network, and tries again if that fails. It does not repeat what will always fail.
+// connect connects a container to a network, and tries again if that fails, until ctx ends. It does not repeat what will
+// always fail.
 func (c *Connector) connect(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (err error) {
 	for _, pause := range append(pauses(), 0) {
 		err = c.connectOnce(ctx, ep, addrs)
@@ -180,7 +186,11 @@ func (c *Connector) connect(ctx context.Context, ep *Endpoint, addrs []netip.Add
 		if c.isOn(ctx, ep, addrs) {
 			return nil // the engine's answer was lost
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
 	}
 	return err
 }
@@ -195,13 +205,9 @@ func (c *Connector) isOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) 
 }
 
 func (c *Connector) connectOnce(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
-	api, err := c.API(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	return c.mover.On(ctx, api, ep.Network, ep.ID, ep.Asking(addrs))
+	return c.Connect(ctx, ep.Network, ep.ID, ep.Asking(addrs))
 }
 
 // forGood reports whether the engine refused what it always refuses: an address on a network whose subnet its user did

@@ -35,8 +35,8 @@ func (m *Mover) Off(ctx context.Context, api *client.Client, on, container strin
 	return err
 }
 
-// On connects a container (by full id) to a network.
-func (m *Mover) On(ctx context.Context, api *client.Client, on, container string,
+// on connects a container (by full id) to a network.
+func (m *Mover) on(ctx context.Context, api *client.Client, on, container string,
 	settings *network.EndpointSettings) error {
 	if err := m.lock(ctx, container); err != nil {
 		return err

@@ -17,11 +17,11 @@ func TestMovedByOne(t *testing.T) {
 	must(t, err)
 	must(t, one.Disconnect(ctx, ep))
 
-	api, err := other.API(ctx)
+	_, err = other.API(ctx)
 	must(t, err)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := other.mover.On(gone, api, ep.Network, ep.ID, nil); !errors.Is(err, ipam.ErrInUse) {
+	if err := other.Connect(gone, ep.Network, ep.ID, nil); !errors.Is(err, ipam.ErrInUse) {
 		t.Fatalf("another process puts it on: %v", err)
 	}
 	_, err = one.Reconnect(ctx, ep, nil)

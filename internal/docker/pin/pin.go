@@ -32,6 +32,7 @@ type Pin struct {
 	Planned     string       `json:"berth_network"`
 	PlannedID   string       `json:"berth_network_id"`
 	Owner       string       `json:"owner"`
+	MAC         string       `json:"mac,omitempty"`     // its owner's, if Berth's network has a prefix for MACs
 	Addresses   []netip.Addr `json:"addresses"`         // the addresses to keep: those that it has, or would get
 	Asked       []netip.Addr `json:"asked"`             // what the endpoint asks for at each start
 	Pinned      bool         `json:"pinned"`            // nothing is left to do

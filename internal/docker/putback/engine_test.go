@@ -116,7 +116,7 @@ func (e *engine) runs(name string, has, home int) docker.Astray {
 	defer e.Unlock()
 	c := e.named(name)
 	if c == nil {
-		c = &dockertest.Container{ID: idOf(name), Name: name}
+		c = &dockertest.Container{ID: idOf(name), Name: name, MAC: "02:42:0a:09:00:77"}
 		e.Place.Containers = append(e.Place.Containers, c)
 	}
 	c.On = object{"IPAddress": a.Has.String()}

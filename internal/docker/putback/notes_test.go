@@ -60,6 +60,29 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestLosesMAC: a container that would lose its configured MAC stays as it is, on the engines that cannot keep it.
+func TestLosesMAC(t *testing.T) {
+	for _, c := range []struct {
+		api   int // 1.N
+		moves int
+	}{{41, 2}, {44, 0}, {53, 0}, {54, 2}} {
+		e := newEngine(t)
+		e.API = c.api
+		a := e.settled("a", 1, 2)
+		k := e.keeper(Reserved)
+		k.putBack(t.Context(), []docker.Astray{a})
+		if len(e.Place.Moves) != c.moves {
+			t.Errorf("API 1.%d: it was told %q", c.api, e.Place.Moves)
+		}
+		if got := k.Counts(); got.Refused != 1-uint64(c.moves/2) {
+			t.Errorf("API 1.%d: counted are %+v", c.api, got)
+		}
+		if got := e.named("a").MAC; got != "02:42:0a:09:00:77" {
+			t.Errorf("API 1.%d: its MAC is %q", c.api, got)
+		}
+	}
+}
+
 // Both addresses of a container must come back, or the move is counted as refused.
 func TestBothFamilies(t *testing.T) {
 	e := newEngine(t)

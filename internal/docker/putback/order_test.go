@@ -3,14 +3,21 @@ package putback
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+
+	"github.com/sirupsen/logrus"
 )
 
 // A container moves after the container that has its address. Each is disconnected only for its own move.
@@ -236,3 +243,34 @@ func TestStopped(t *testing.T) {
 	}
 	e.noNotes()
 }
+
+// An engine that does not answer holds a stop up for a few seconds only. The container's note stays for the next daemon.
+func TestStoppedBeforeAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		k, err := New(Config{Connector: hanging{}, Notes: filepath.Join(t.TempDir(), "notes"), Log: logrus.NewEntry(log)})
+		must(t, err)
+		must(t, k.notes.put(note{Endpoint: &pin.Endpoint{ID: "1", Container: "a", Network: "front"}}))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- k.Run(ctx) }()
+		synctest.Wait()
+		stopped := time.Now()
+		cancel()
+		must(t, <-ended)
+		if took := time.Since(stopped); took != finishTime || len(k.notes.list()) != 1 {
+			t.Errorf("the stop took %s, and noted are %d", took, len(k.notes.list()))
+		}
+	})
+}
+
+// hanging is a Connector to an engine that does not answer.
+type hanging struct{ Connector }
+
+func (hanging) Restore(ctx context.Context, _ *pin.Endpoint, _ []netip.Addr) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Close() {}

@@ -34,6 +34,9 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
+// finishTime is how long a move in progress may take after the stop. `docker plugin disable` waits ten seconds in all.
+const finishTime = 4 * time.Second
+
 // Records are the records that a Worker reads and writes: a service.Service or a cluster.Service.
 type Records interface {
 	Deploys(context.Context) ([]ipam.DeployLock, error)
@@ -98,8 +101,8 @@ func (k *Worker) Tell(all []docker.Astray) {
 }
 
 // Run reconnects the containers that a killed daemon left disconnected. Then it moves the containers that Tell reports,
-// until ctx ends. Before it returns, it reconnects what it has disconnected. If the engine refuses that, Run or the
-// next daemon tries again.
+// until ctx ends. Before it returns, it reconnects what it has disconnected, for which the engine asks Berth. If the
+// engine refuses that or does not answer in time, Run or the next daemon tries again.
 func (k *Worker) Run(ctx context.Context) error {
 	if k == nil {
 		return nil
@@ -146,8 +149,17 @@ func (k *Worker) lastReported(ctx context.Context, all []docker.Astray) []docker
 	}
 }
 
+// finishing returns a context that goes on for finishTime after ctx has ended.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
 // finish reconnects the noted containers. It returns an error if some are left.
 func (k *Worker) finish(ctx context.Context) error {
+	ctx, end := finishing(ctx)
+	defer end()
 	k.mu.Lock()
 	left := k.notes.list()
 	k.mu.Unlock()
@@ -250,7 +262,8 @@ func (k *Worker) move(ctx context.Context, s *attachment) {
 	if s.off == nil && !k.disconnect(ctx, s) {
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // a disconnected container is reconnected even during a stop
+	ctx, done := finishing(ctx) // a disconnected container is reconnected even during a stop
+	defer done()
 	// The endpoint asks for reserved addresses from now on. The others, also those that it has rightly, are given once
 	// through Expect, and the engine does not keep them.
 	right := slices.DeleteFunc(slices.Clone(s.off.Endpoint.Addresses),
@@ -314,6 +327,10 @@ func (k *Worker) disconnect(ctx context.Context, s *attachment) (done bool) {
 	if !hasAll(one.Addresses, ep.Asked) {
 		return false // its user chose an address
 	}
+	if ep.LosesMAC {
+		k.refused(s, errors.New(ep.LossOfMAC()))
+		return false
+	}
 	k.mu.Lock()
 	err = k.notes.put(one)
 	k.mu.Unlock()
@@ -322,7 +339,9 @@ func (k *Worker) disconnect(ctx context.Context, s *attachment) (done bool) {
 		return false
 	}
 	s.cut = time.Now()
-	if err := k.cfg.Connector.Disconnect(context.WithoutCancel(ctx), ep, one.Addresses); err != nil {
+	ctx, end := finishing(ctx)
+	defer end()
+	if err := k.cfg.Connector.Disconnect(ctx, ep, one.Addresses); err != nil {
 		k.forget(one)
 		k.refused(s, err)
 		return false

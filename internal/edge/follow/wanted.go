@@ -72,7 +72,7 @@ func (w *wanted) state() edge.State {
 	for _, addr := range w.addresses() {
 		m := w.mappings[addr]
 		s.Mappings = append(s.Mappings, edge.Mapping{Elastic: m.Elastic, Guest: m.Guest, Subnet: m.Subnet,
-			EgressOnly: m.EgressOnly, Staged: m.Staged})
+			EgressOnly: m.EgressOnly, Staged: m.Staged, Start: m.Lease})
 	}
 	return s
 }

@@ -134,6 +134,12 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 		}
 	}
 	first := p.state == nil
+	if !small {
+		one = step{come: s.Mappings}
+	}
+	if err := forgetMACs(one.come); err != nil {
+		return err
+	}
 	if small && p.known != 0 && p.whole && !p.failed {
 		p.have = p.want // the check found no difference
 		return p.take(ctx, s, one)

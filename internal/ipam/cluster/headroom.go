@@ -20,7 +20,8 @@ func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	suits func(addr netip.Addr, lease uint64) bool, known *ipam.Known) (netip.Addr, bool, error) {
 	o := &offered{hr: hr, index: hr.index(), req: req, now: now, known: known}
 	for _, addr := range allocator.SortedAddrs(hr.addrs) {
-		if one := hr.addrs[addr]; one.free() && suits(addr, one.Lease) {
+		_, runs := known.RunsElsewhere(hr.Space, hr.CIDR, addr, req.Name)
+		if one := hr.addrs[addr]; one.free() && suits(addr, one.Lease) && !runs {
 			o.pool.Ranges = append(o.pool.Ranges, netipx.IPRangeFrom(addr, addr))
 		}
 	}
@@ -51,7 +52,7 @@ func (o *offered) Open() error { return nil }
 // Remembered implements allocator.Source.
 func (o *offered) Remembered() (*ipam.Lease, error) {
 	may := func(m *ipam.Lease) bool { return !o.hr.Forget && o.pool.Contains(m.Address) }
-	return allocator.LastHad(o.index, o.known.ContainerOf(o.req.Name), o.req.Name, o.req.MAC, o.hr.lease, may)
+	return allocator.LastHad(o.index, o.known.ContainerOf(o.req.Name), o.req.Name, o.req.MAC, o.hr.lease, allocator.IsMemory, may)
 }
 
 // Any implements allocator.Source. The index is built from the records, so its proposal needs no check.
@@ -86,32 +87,43 @@ func DropHeadroom(ctx context.Context, own store.Store) error {
 
 // setAddrs writes changed addresses of an attachment's headroom; nil removes one. The caller has turn.
 func (s *Shared) setAddrs(ctx context.Context, pool ipam.ID, changed map[netip.Addr]*headroomAddr) error {
+	notes, err := addrNotes(pool, changed)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, notes, func() { s.changeAddrs(pool, changed) })
+}
+
+func addrNotes(pool ipam.ID, changed map[netip.Addr]*headroomAddr) ([]note, error) {
 	notes := make([]note, 0, len(changed))
 	for _, addr := range allocator.SortedAddrs(changed) {
 		n := note{key: headroomAddrKey(pool, addr)}
 		if one := changed[addr]; one != nil {
 			var err error
 			if n, err = noteJSON(n.key, one); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		notes = append(notes, n)
 	}
-	return s.keep(ctx, notes, func() {
-		addrs := s.headroom[pool].addrs
-		for addr, one := range changed {
-			if before, ok := addrs[addr]; ok && !before.free() {
-				s.inUse--
-			}
-			if one == nil {
-				delete(addrs, addr)
-				continue
-			}
-			if addrs[addr] = *one; !one.free() {
-				s.inUse++
-			}
+	return notes, nil
+}
+
+// changeAddrs changes the copy in memory. The lock is held.
+func (s *Shared) changeAddrs(pool ipam.ID, changed map[netip.Addr]*headroomAddr) {
+	addrs := s.headroom[pool].addrs
+	for addr, one := range changed {
+		if before, ok := addrs[addr]; ok && !before.free() {
+			s.inUse--
 		}
-	})
+		if one == nil {
+			delete(addrs, addr)
+			continue
+		}
+		if addrs[addr] = *one; !one.free() {
+			s.inUse++
+		}
+	}
 }
 
 // setAllAddrs is setAddrs for several attachments.

@@ -134,7 +134,7 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 		}
 		who := n.Meaning(req.Name)
 		if !req.Preferred.IsValid() {
-			r, err := t.ReservedFor(who, req.MAC)
+			r, err := t.ReservedFor(who, &req)
 			if err != nil {
 				return err
 			}
@@ -174,7 +174,12 @@ func (s *Shared) releaseHeadroom(ctx context.Context, pool ipam.ID, addr netip.A
 		return ok, nil // nobody has it
 	}
 	one.Released = s.now().UTC()
-	return true, s.setAddrs(ctx, pool, map[netip.Addr]*headroomAddr{addr: &one})
+	changed := map[netip.Addr]*headroomAddr{addr: &one}
+	notes, err := addrNotes(pool, changed)
+	if err != nil {
+		return true, err
+	}
+	return true, s.keepRelease(ctx, notes, func(bool) { s.changeAddrs(pool, changed) })
 }
 
 // usesPage returns the uses of headroom to report next, in one transaction.

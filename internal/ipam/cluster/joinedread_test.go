@@ -29,7 +29,7 @@ func TestJoinedLists(t *testing.T) {
 		}
 	}
 	totals, err := a.Totals(ctx)
-	is("{4 6 4 24 12 4}", totals, err)
+	is("{4 6 4 24 12 12 4}", totals, err)
 	events := a.EventCounts()
 	is("[6 20]", []uint64{events[ipam.NetworkCreated], events[ipam.LeaseTaken]}, nil)
 	spaces, err := a.Spaces(ctx)

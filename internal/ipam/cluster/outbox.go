@@ -25,6 +25,8 @@ type queuedRelease struct {
 	// the id of the only lease that it ends; 0 if the daemon had not reached the store and knew no id
 	Lease uint64    `json:"lease,omitempty"`
 	Since time.Time `json:"since"`
+
+	unsaved bool // it is only in memory, because the host's own store cannot write
 }
 
 // decodeQueued reads a queued release. If the record is invalid, the error wraps ErrDamaged.
@@ -108,6 +110,19 @@ func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
 	return nil
 }
 
+// keepRelease is keep for what ends something. If the host's own store cannot write, the change is only in memory, and
+// a restart loses it. Then the witness finds what should have ended. unsaved reports that.
+func (s *Shared) keepRelease(ctx context.Context, notes []note, then func(unsaved bool)) error {
+	err := s.keep(ctx, notes, func() { then(false) })
+	if !allocator.CannotWrite(err) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	then(true)
+	return nil
+}
+
 // queue queues a release for the shared store. It queues none twice.
 func (s *Shared) queue(ctx context.Context, p queuedRelease) error {
 	s.turn.Lock()
@@ -122,7 +137,7 @@ func (s *Shared) queueInTurn(ctx context.Context, p queuedRelease) error {
 // queueWith is queueInTurn with further writes.
 func (s *Shared) queueWith(ctx context.Context, p queuedRelease, notes []note, then func()) error {
 	if s.isQueued(p) {
-		return s.keep(ctx, notes, then)
+		return s.keepRelease(ctx, notes, func(bool) { then() })
 	}
 	p.Since = s.now().UTC()
 	p.Seq = s.nextSeq
@@ -130,7 +145,8 @@ func (s *Shared) queueWith(ctx context.Context, p queuedRelease, notes []note, t
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, append(notes, n), func() {
+	return s.keepRelease(ctx, append(notes, n), func(unsaved bool) {
+		p.unsaved = unsaved
 		s.outbox = append(s.outbox, p)
 		s.nextSeq++
 		then()
@@ -250,17 +266,26 @@ func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []
 	if err != nil {
 		return err
 	}
-	notes := make([]note, len(page))
-	for i, w := range page {
-		notes[i] = note{key: outboxKey(w.Seq)}
+	var saved []note
+	for _, w := range page {
+		if !w.unsaved {
+			saved = append(saved, note{key: outboxKey(w.Seq)})
+		}
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.keep(ctx, notes, func() {
+	told := func() {
 		s.outbox = slices.DeleteFunc(s.outbox, func(w queuedRelease) bool {
 			return slices.ContainsFunc(page, func(told queuedRelease) bool { return told.Seq == w.Seq })
 		})
-	})
+	}
+	if len(saved) > 0 {
+		return s.keep(ctx, saved, told)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told()
+	return nil
 }
 
 // hopeless reports whether an error is permanent, so that no repetition helps.
@@ -271,7 +296,7 @@ func hopeless(err error) bool {
 // makeReleases makes queued releases in the store. It may be repeated.
 func makeReleases(ctx context.Context, s *ledger.Ledger, page []queuedRelease) error {
 	if len(page) == 1 && !page[0].Address.IsValid() {
-		return allocator.Of(ledger.Alone(s)).ReleasePool(ctx, page[0].Pool)
+		return allocator.ReleasePool(ctx, s, page[0].Pool)
 	}
 	return s.Update(ctx, func(c *ledger.Change) error {
 		for _, w := range page {

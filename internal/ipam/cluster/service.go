@@ -99,6 +99,9 @@ func (e *Service) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.A
 	return e.shared.ReleaseAddress(ctx, pool, addr)
 }
 
+// Waiting is Service.Waiting of both stores. For the cluster's, it also counts uses of headroom.
+func (e *Service) Waiting() int { return e.local.Waiting() + e.shared.State().Waiting }
+
 // Import is Service.Import in the store that the plan concerns. It refuses a plan that concerns both.
 func (e *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
 	own, err := e.ownsPlan(&p)

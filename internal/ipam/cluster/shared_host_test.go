@@ -18,6 +18,7 @@ import (
 	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/mem"
+	"berth/store/storetest"
 )
 
 var (
@@ -68,6 +69,7 @@ type sharingHost struct {
 	after  bool
 
 	handle *mem.Store
+	ours   *storetest.Faulty // on own, for Shared
 	*Shared
 	warned []string
 }
@@ -93,8 +95,9 @@ func (h *sharingHost) boot() {
 	}
 	member := &ipam.Member{Host: h.id, Session: ipam.NewID(), Mark: sharedMark}
 	opened := false
+	h.ours = storetest.NewFaulty(&wire{h.own, &h.left, &h.after})
 	s, err := OpenShared(context.Background(),
-		SharedConfig{Own: &wire{h.own, &h.left, &h.after}, Mark: sharedMark, Host: h.name,
+		SharedConfig{Own: h.ours, Mark: sharedMark, Host: h.name,
 			Now: func() time.Time { return h.now }, Reach: func() store.Reach { return h.handle.Reach() },
 			Warn: func(err error) { h.warned = append(h.warned, err.Error()) },
 			Open: func(ctx context.Context) (*service.Service, error) {

@@ -58,7 +58,7 @@ func (s *Shared) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	}
 	_, err := s.ready(ctx)
 	s.poke()
-	if ctx.Err() != nil || isAway(err) || isUnknown(err) || errors.Is(err, ipam.ErrHost) {
+	if ctx.Err() != nil || isAway(err) || allocator.CannotWrite(err) || errors.Is(err, ipam.ErrHost) {
 		return nil // it is delivered later
 	}
 	return err
@@ -254,7 +254,7 @@ func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr
 	if err != nil {
 		return err
 	}
-	p.Lease, err = heldThrough(ctx, svc.Ledger, pool, addr)
+	p.Lease, err = allocator.HeldLease(ctx, svc.Ledger, pool, addr)
 	if isAway(err) { // the latest commits cannot be read yet, as before the store is opened
 		return s.queue(ctx, p)
 	}
@@ -276,25 +276,6 @@ func (s *Shared) queueUnopened(ctx context.Context, p queuedRelease) (queued boo
 		return false, nil
 	}
 	return true, s.queueInTurn(ctx, p)
-}
-
-// heldThrough returns the id of an attachment's lease of an address, as far as known here, or 0.
-func heldThrough(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (lease uint64, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) error {
-		t, err := allocator.OpenTarget(c, pool)
-		if errors.Is(err, ipam.ErrNotFound) || err == nil && !t.Sub.CIDR.Contains(addr) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		held, err := t.Record(addr)
-		if err == nil && held.Held() && held.Attachment == pool && held.Kind != ipam.Headroom {
-			lease = held.ID
-		}
-		return err
-	})
-	return lease, err
 }
 
 // Edit makes edits in the shared store, after everything is delivered.

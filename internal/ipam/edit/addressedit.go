@@ -244,6 +244,9 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 	if err == nil && found.Record.Held() {
 		return netip.Addr{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}
+	if err == nil {
+		err = allocator.CheckRuns(p.Change, found.Sub, found.Addr)
+	}
 	if err != nil || allocator.Free(found.Record, p.Now()) {
 		err = p.needed(e.Owner, w, found.Addr, err)
 	}

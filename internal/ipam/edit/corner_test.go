@@ -120,12 +120,12 @@ func TestResizeBetweenPagesOfDetach(t *testing.T) {
 // refused.
 func TestOddRequests(t *testing.T) {
 	r := ipamtest.New(t)
-	r.Run("network net1 subnet=192.0.2.0/24,pool+2001:db8::/64,pool+fe80::/64")
-	for _, odd := range []string{"fe80::7%eth0", "::ffff:192.0.2.7"} {
+	r.Run("network net1 subnet=192.0.2.0/24,pool+2001:db8::/64,pool+fd00::/64")
+	for _, odd := range []string{"fd00::7%eth0", "::ffff:192.0.2.7"} {
 		for row := range ipamtest.Rows(2, `
-			subnet.modify | "subnet": "fe80::/64", "gateway": "ODD"
+			subnet.modify | "subnet": "fd00::/64", "gateway": "ODD"
 			subnet.modify | "subnet": "192.0.2.0/24", "gateway": "ODD"
-			subnet.add | "cidr": "fe80:0:0:1::/64", "gateway": "ODD"
+			subnet.add | "cidr": "fd00:0:0:1::/64", "gateway": "ODD"
 			address.take | "owner": "a", "interface": {"wishes": [{"address": "ODD"}]}
 			reservation.add | "owner": "a", "wishes": [{"address": "ODD"}]
 		`) {

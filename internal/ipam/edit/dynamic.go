@@ -144,6 +144,9 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 				}
 				info := ipam.ReservationInfo{Dynamic: true, Owner: one.Owner, Kind: ipam.Automatic, Space: n.Space,
 					Network: c.ShownName(n), NetworkID: n.ID, Since: c.Began(one.ID), Terms: one.Terms}
+				if n.MACPrefix != "" {
+					info.MAC = ipam.OwnerMAC(n.ID, n.MACPrefix, one.Owner, 0)
+				}
 				taken, err := p.Taken(one.Owner)
 				if err != nil {
 					return err

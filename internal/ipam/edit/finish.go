@@ -21,7 +21,7 @@ func Finish(ctx context.Context, s *ledger.Ledger) error {
 		}
 	})
 	for _, id := range ended {
-		if err := allocator.Of(ledger.Alone(s)).ReleasePool(ctx, id); err != nil {
+		if err := allocator.ReleasePool(ctx, s, id); err != nil {
 			return err
 		}
 	}

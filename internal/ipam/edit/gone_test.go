@@ -2,6 +2,7 @@ package edit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,18 +29,21 @@ func crowded(t *testing.T, cidr string, n int) (r *ipamtest.Stage, leases map[ui
 	return r, leases
 }
 
-// detachCut ends the pool A, and is cut off in its n-th transaction.
-func detachCut(r *ipamtest.Stage, n int) error {
+// detachCut ends the pool A, and is cut off in its n-th transaction. The release succeeds all the same.
+func detachCut(r *ipamtest.Stage, n int) {
+	r.T.Helper()
 	r.Store.Each(func(i int) storetest.Fault {
 		if i == n {
 			return storetest.Fault{Lost: context.DeadlineExceeded}
 		}
 		return storetest.Fault{}
 	})
-	err := r.S.ReleasePool(ctx, r.Pools["A"])
+	// a host's own store lets the rest wait; a shared one reports it, and the host's outbox continues
+	if err := r.S.ReleasePool(ctx, r.Pools["A"]); !errors.Is(err, context.DeadlineExceeded) {
+		fine(r.T, err)
+	}
 	r.Store.Each(nil)
 	r.Store.Heal()
-	return err
 }
 
 // wantReleased completes what is done in batches. Each lease must have been released once since an event.
@@ -119,7 +123,7 @@ func TestBO12CutOff(t *testing.T) {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			r, leases := crowded(t, "10.9.0.0/16", 1100)
 			last := ipamtest.LastEvent(t, r)
-			_ = detachCut(r, cut)
+			detachCut(r, cut)
 			r.Open()
 			r.Run("detach A")
 			wantReleased(r, last, leases)
@@ -136,7 +140,8 @@ func TestBO12CatchAll(t *testing.T) {
 	for cidr, all := range map[string]string{"10.9.0.0/16": "0.0.0.0/0", "fd00:9::/64": "::/0"} {
 		t.Run(cidr, func(t *testing.T) {
 			r, _ := crowded(t, cidr, 1100)
-			if err := detachCut(r, 3); err == nil {
+			detachCut(r, 3)
+			if ipamtest.CountKeys(t, r.Store, 'l') == 0 {
 				t.Fatal("it was not cut off")
 			}
 			last := ipamtest.LastEvent(t, r)

@@ -116,7 +116,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
 	held := ledger.Ask(s, func(ix *ledger.Index) []ipam.ID { return HeldBy(ix, s.Host()) })
 	for _, id := range held {
-		if err := allocator.Of(ledger.Alone(s)).ReleasePool(ctx, id); err != nil {
+		if err := allocator.ReleasePool(ctx, s, id); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func (im *Importing) addRanges(edits []ipam.Edit) error {
 		switch e := e.(type) {
 		case *ipam.AddPool:
 			if network, r = e.Network, e.Range; e.Name != "" {
-				err = ipam.CheckName("pool", e.Name)
+				err = ipam.CheckNewName("pool", e.Name)
 			}
 		case *ipam.AddExclusion:
 			network, r, err = e.Network, e.Range, ipam.CheckNote(e.Note)

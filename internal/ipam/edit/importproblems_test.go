@@ -47,6 +47,10 @@ func TestImportProblems(t *testing.T) {
 		- name: b
 		- name: a
 		! 5: the network a is there twice
+		=== network in two spaces
+		- name: a
+		- {name: a, space: red}
+		! 4: the network a is in the space (VRF) red here, and in local on line 3; a network is in one space
 		=== space
 		- {name: a, space: a b}
 		! 3: "a b" cannot name a space

@@ -41,9 +41,6 @@ func changedFacts(c *run, n *ipam.Network) networkFacts {
 
 func createNetwork(c *run, e *ipam.CreateNetwork) error {
 	space := cmp.Or(e.Space, ipam.LocalSpace)
-	if err := ipam.CheckName("space", space); err != nil {
-		return err
-	}
 	if len(e.Subnets) > maxSubnets {
 		return ipam.Refuse(ipam.ErrInvalid,
 			"the network %s is to have %d subnets; one request makes at most %d",
@@ -56,7 +53,7 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 	if err != nil {
 		return err
 	}
-	if err := c.EnsureSpace(space); err != nil {
+	if err := c.NameSpace(space); err != nil {
 		return err
 	}
 	p := c.plan(n)

@@ -2,6 +2,7 @@ package edit_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/store"
 	"berth/store/storetest"
 )
 
@@ -36,7 +38,12 @@ func (mc *ownerMachine) ask(t *rapid.T) {
 func (mc *ownerMachine) back(t *rapid.T) {
 	d := mc.drawDocker(t)
 	a := mc.drawAddr(t, d.net)
-	mc.run(t, a, func() ([]netip.Addr, error) { return nil, mc.s.ReleaseAddress(context.Background(), d.id, a) },
+	mc.run(t, a,
+		func() ([]netip.Addr, error) {
+			fine(t, mc.s.ReleaseAddress(ctx, d.id, a)) // whatever the store does; then it waits
+			stands := mc.store.Update(ctx, func(store.Tx) error { return nil })
+			return nil, errors.Join(mc.s.MakeWaiting(ctx), stands)
+		},
 		func(m *ownerModel, _ []netip.Addr) verdict {
 			if n := m.nets[d.net]; n.records[a].docker == d.id {
 				n.release(a)

@@ -181,24 +181,38 @@ func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish,
 	return n.choice(got, pool)
 }
 
-// leaves reports whether the owner of an address gets another one in its slot by the same request, so that two can
-// swap.
+// leaves reports whether the owner of an address, or else its holder, gets something else by the same request.
 func (m *ownerModel) leaves(n *ownedNet, e *ipam.AddReservation, a netip.Addr) bool {
 	rec := n.records[a]
-	i := slices.IndexFunc(m.wanted, func(one ipam.AddReservation) bool {
-		return one.Owner == rec.owner && m.nets[one.Network] == n
+	if rec.owner != "" {
+		return rec.owner != e.Owner && m.gives(n, rec.owner, a, func(one *ipam.AddReservation) bool {
+			return rec.replaced || one.Number == rec.nic &&
+				slices.ContainsFunc(one.Wishes, func(w ipam.Wish) bool {
+					return w.Slot == rec.slot && (w.Address.IsValid() || rec.kind == ipam.Static)
+				})
+		})
+	}
+	return slices.ContainsFunc(m.wanted, func(one ipam.AddReservation) bool {
+		return one.Owner != e.Owner && n.holds(rec, one.Owner) &&
+			m.gives(n, one.Owner, a, func(*ipam.AddReservation) bool { return true })
 	})
-	if rec.owner == "" || rec.owner == e.Owner || i < 0 || m.wanted[i].Number != rec.nic {
-		return false
-	}
-	another := false
-	for _, w := range m.wanted[i].Wishes {
-		if w.Address == a {
-			return false
+}
+
+// gives reports whether an owner in the request is not to have an address: it is asked for on other networks only, or
+// here without the address, and instead is true.
+func (m *ownerModel) gives(n *ownedNet, owner string, a netip.Addr, instead func(*ipam.AddReservation) bool) bool {
+	there := false
+	for i := range m.wanted {
+		one := &m.wanted[i]
+		if one.Owner != owner {
+			continue
 		}
-		another = another || w.Slot == rec.slot && w.Address.IsValid()
+		if m.nets[one.Network] == n {
+			return instead(one) && !slices.ContainsFunc(one.Wishes, func(w ipam.Wish) bool { return w.Address == a })
+		}
+		there = true
 	}
-	return another
+	return there
 }
 
 // holds reports whether an owner holds an address.

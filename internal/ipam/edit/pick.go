@@ -146,11 +146,20 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 		return ledger.Picked{Sub: sub, Addr: addr, Record: l}, nil
 	}
 	if len(subnets) == 1 {
-		return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s", addr,
-			allocator.NotHost(subnets[0].CIDR, addr), p.Called())
+		return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s%s", addr,
+			allocator.NotHost(subnets[0].CIDR, addr), p.Called(), p.elsewhere(addr))
 	}
 	return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid,
-		"no subnet of network %s holds %s; it has %s", p.Called(), addr, p.SubnetList())
+		"no subnet of network %s holds %s; it has %s%s", p.Called(), addr, p.SubnetList(), p.elsewhere(addr))
+}
+
+// elsewhere names the other network of the space that has an address, for a refusal. It is empty if none has it.
+func (p *Plan) elsewhere(addr netip.Addr) string {
+	sub, err := p.Overlapping(p.N.Space, netip.PrefixFrom(addr, addr.BitLen()), ipam.ID{})
+	if err != nil || sub == nil || sub.Network == p.N.ID {
+		return ""
+	}
+	return fmt.Sprintf("; the network %s has it, in the subnet %s", p.NetworkName(sub.Network), sub.CIDR)
 }
 
 // exhausted explains why no pool of the subnets has an address.
@@ -169,8 +178,7 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	}
 	switch {
 	case len(f.Pools) == 0 && pool != "":
-		return ipam.Refuse(ipam.ErrNotFound, "%s has no pool named %s", where, pool).
-			Advise(ipam.DoListPools, p.Called())
+		return ipam.NoPoolNamed(where, pool).Advise(ipam.DoListPools, p.Called())
 	case len(f.Pools) == 0:
 		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 			"%s has no pool, so that no address can be chosen; ask for one by address", where).

@@ -38,7 +38,7 @@ func openPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 
 // nameFree refuses an invalid name, or one that another network has.
 func nameFree(c *ledger.Change, name string) error {
-	if err := ipam.CheckName("network", name); err != nil {
+	if err := ipam.CheckNewName("network", name); err != nil {
 		return err
 	}
 	taken, err := c.Tx().Get(ledger.NameKey(nil, name))

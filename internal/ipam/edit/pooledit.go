@@ -15,7 +15,7 @@ func addPool(p *Plan, e *ipam.AddPool) error {
 		return err
 	}
 	if e.Name != "" {
-		if err := ipam.CheckName("pool", e.Name); err != nil {
+		if err := ipam.CheckNewName("pool", e.Name); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 
 func modifyPool(p *Plan, e *ipam.ModifyPool) error {
 	if e.Name != "" {
-		if err := ipam.CheckName("pool", e.Name); err != nil {
+		if err := ipam.CheckNewName("pool", e.Name); err != nil {
 			return err
 		}
 	}
@@ -149,8 +149,7 @@ func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 		return name == "" || !sub.HasPool(name)
 	})
 	if len(all) == 0 {
-		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.Called(), name).
-			Advise(ipam.DoListPools, p.Called())
+		return nil, ipam.NoPoolNamed("network "+p.Called(), name).Advise(ipam.DoListPools, p.Called())
 	}
 	return all, nil
 }

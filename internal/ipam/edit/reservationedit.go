@@ -192,7 +192,8 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 	switch {
 	case there && p.Forgets() && !e.Replace:
 		return netip.Addr{}, p.secondUse(has)
-	case there && p.meets(w, has.Sub, has.Addr) && !p.moves(e, w, has):
+	case there && p.meets(w, has.Sub, has.Addr) && !p.moves(e, w, has) &&
+		!p.handsOn(e, w, has.Addr, has.Record.Reserved()):
 		return has.Addr, p.reserveAgain(e, w, has)
 	case there && !e.Replace:
 		return netip.Addr{}, p.alreadyExists(e.Owner, has, "")
@@ -227,7 +228,8 @@ func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, 
 		return ledger.Picked{}, false
 	}
 	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old ledger.Picked) bool {
-		return !p.meets(w, old.Sub, old.Addr) || p.moves(e, w, old)
+		return !p.meets(w, old.Sub, old.Addr) || p.moves(e, w, old) ||
+			p.handsOn(e, w, old.Addr, old.Record.Reserved())
 	})
 	return owned.last(slot)
 }
@@ -295,9 +297,18 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force || e.Planned)
 	if err == nil && bars(p.N, found.Record, e.Owner, e.Force || left) {
-		return ledger.Picked{}, allocator.HeldError(p.Change, found.Sub, found.Record)
+		return ledger.Picked{}, p.heldError(found)
 	}
 	return found, err
+}
+
+// heldError refuses an address that another holder has. Only a gateway's cannot be reserved ahead.
+func (p *Plan) heldError(at ledger.Picked) error {
+	err := allocator.HeldError(p.Change, at.Sub, at.Record)
+	if at.Record.Kind == ipam.Gateway {
+		return err
+	}
+	return ipam.Help(err, ipam.Advise(ipam.DoReserveHeld))
 }
 
 func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (ledger.Picked, error) {
@@ -313,7 +324,13 @@ func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam
 		func(sub *ipam.Subnet) bool { return sub.HasPool(r.Pool) }) {
 		w.Pool = r.Pool
 	}
-	inUse := func(t *allocator.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t, w.Not) }
+	inUse := func(t *allocator.Target) (*ipam.Lease, error) {
+		l, err := p.inUseBy(e.Owner, t, w.Not)
+		if l != nil && p.handsOn(e, w, l.Address, nil) {
+			return nil, nil
+		}
+		return l, err
+	}
 	return p.first(w, subnets, inUse, e.Owner) // without addresses reserved for the owner in other slots
 }
 

@@ -14,7 +14,7 @@ import (
 // checkResize refuses a new CIDR that overlaps another subnet, or cuts off a lease, reservation, exclusion or
 // static band. It trims the pools.
 func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
-	if err := checkPrefix(edited.CIDR); err != nil {
+	if err := ipam.CheckSubnet(edited.CIDR); err != nil {
 		return err
 	}
 	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {

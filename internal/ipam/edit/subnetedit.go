@@ -59,7 +59,7 @@ func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	if spec.From.IsValid() || spec.Bits != 0 {
 		return p.placeIn(spec)
 	}
-	if err := checkPrefix(spec.CIDR); err != nil {
+	if err := ipam.CheckSubnet(spec.CIDR); err != nil {
 		return netip.Prefix{}, err
 	}
 	return spec.CIDR, nil
@@ -72,7 +72,7 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 			"say either which subnet, or of which size and out of which prefix "+
 				"it is to be taken (/26 and --from 10.0.0.0/16)")
 	}
-	if err := checkPrefix(from); err != nil {
+	if err := ipam.CheckSubnet(from); err != nil {
 		return netip.Prefix{}, err
 	}
 	if bits < from.Bits() || bits > from.Addr().BitLen() {
@@ -90,19 +90,6 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	return cidr, err
 }
 
-// checkPrefix refuses an invalid subnet.
-func checkPrefix(p netip.Prefix) error {
-	switch {
-	case !p.IsValid():
-		return ipam.Refuse(ipam.ErrInvalid, "a subnet is missing: write one like 10.0.0.0/24 or 2001:db8::/64")
-	case p.Addr().Is4In6():
-		return ipam.Refuse(ipam.ErrInvalid, "%s is an IPv4 subnet mapped into IPv6; write it as IPv4", p)
-	case p != p.Masked():
-		return ipam.Refuse(ipam.ErrInvalid, "%s has host bits set; the subnet is %s", p, p.Masked())
-	}
-	return nil
-}
-
 // noOverlap refuses a CIDR that overlaps a subnet of the space other than self.
 func (p *Plan) noOverlap(cidr netip.Prefix, self ipam.ID) error {
 	other, err := p.Overlapping(p.N.Space, cidr, self)
@@ -113,6 +100,9 @@ func (p *Plan) noOverlap(cidr netip.Prefix, self ipam.ID) error {
 		return p.NoElasticIn(cidr)
 	}
 	todo := "choose another subnet, or make a network in another space"
+	if self != (ipam.ID{}) {
+		todo = "choose a smaller one, or resize or remove that subnet first"
+	}
 	if other.CIDR == cidr {
 		return ipam.Refuse(ipam.ErrOverlap, "network %s has the subnet %s of space %s already; %s",
 			p.NetworkName(other.Network),
@@ -127,7 +117,10 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	if err := sub.CheckTexts(); err != nil {
 		return err
 	}
-	if sub.Name != "" {
+	if was := p.Index().Subnet(sub.ID); sub.Name != "" && (was == nil || was.Record().Name != sub.Name) {
+		if err := ipam.CheckNewName("subnet", sub.Name); err != nil {
+			return err
+		}
 		if other := nx.SubnetNamed(sub.Name); other != (ipam.ID{}) && other != sub.ID {
 			return ipam.Refuse(ipam.ErrInUse, "network %s has a subnet named %s already (%s); choose another name",
 				p.Called(),

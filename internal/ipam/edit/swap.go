@@ -9,11 +9,12 @@ import (
 )
 
 // Owners that swap static addresses, or rotate more of them, cannot keep both addresses until they run with the new
-// ones. Each new address is another's old one. If one request has all of them, each address changes its owner
-// at once. A present holder keeps it until its release.
+// ones. Each new address is another's old one. Neither can an owner that does not name its static address any more, or
+// moves to another network, while another owner names that address. If one request has all of them, each address changes
+// its owner at once. A present holder keeps it until its release. An automatic address stays with an automatic wish.
 
 // makeWay ends another owner's reservation of a given address if that owner leaves it in the same request. It reports
-// whether it did.
+// whether it did, or whether an owner that leaves the address holds it without a reservation.
 func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (bool, error) {
 	if !e.Replace || !w.Address.IsValid() {
 		return false, nil
@@ -26,42 +27,84 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 	if err != nil {
 		return false, err
 	}
-	r := l.Reserved()
-	byHand := l.Held() && l.Attachment == (ipam.ID{}) // only a person releases it
-	if r == nil || r.Owner == e.Owner || byHand || !p.leaves(r, w.Address) {
+	if l.Held() && l.Attachment == (ipam.ID{}) { // only a person releases it
 		return false, nil
 	}
-	return true, ledger.EndReservation(p.Change, ledger.Picked{Sub: subnets[i], Addr: w.Address, Record: l}, "it is "+e.Owner+"'s by the same request")
-}
-
-// leaves reports whether the request gives the reservation's owner another static address for it.
-func (p *Plan) leaves(r *ipam.Reservation, addr netip.Addr) bool {
-	for _, wanted := range reservationsOf(p.run.edits) {
-		if !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != r.Owner || !isNetwork(p.Change, p.N, wanted) {
-			continue
-		}
-		if wanted.Number != int(r.Slot.Interface) ||
-			slices.ContainsFunc(wanted.Wishes, func(w ipam.Wish) bool { return w.Address == addr }) {
-			return false
-		}
-		return slices.ContainsFunc(wanted.Wishes, func(w ipam.Wish) bool {
-			return w.Slot == int(r.Slot.Number) && w.Address.IsValid()
-		})
+	r := l.Reserved()
+	switch {
+	case r == nil:
+		return l.Held() && p.holderLeaves(e.Owner, l), nil
+	case r.Owner == e.Owner || !p.leaves(r.Owner, w.Address, r):
+		return false, nil
 	}
-	return false
+	return true, ledger.EndReservation(p.Change, ledger.Picked{Sub: subnets[i], Addr: w.Address, Record: l},
+		"it is "+e.Owner+"'s by the same request")
 }
 
-// reservationsOf returns the reservations in the edits.
+// holderLeaves reports whether the holder of an unreserved address is an owner that leaves it.
+func (p *Plan) holderLeaves(owner string, l *ipam.Lease) bool {
+	return slices.ContainsFunc(reservationsOf(p.run.edits), func(wanted *ipam.AddReservation) bool {
+		other := ipam.CanonicalOwner(wanted.Owner)
+		return other != owner && holds(p.N, l, other) && p.leaves(other, l.Address, nil)
+	})
+}
+
+// leaves reports whether the request gives an owner something else instead of an address: another static address, any
+// address, or one on another network. r is the owner's reservation of the address; nil if it only holds it.
+func (p *Plan) leaves(owner string, addr netip.Addr, r *ipam.Reservation) bool {
+	moved := false
+	for _, wanted := range reservationsOf(p.run.edits) {
+		switch {
+		case !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != owner:
+		case isNetwork(p.Change, p.N, wanted):
+			return p.leavesIn(wanted, addr, r)
+		case wanted.Only != nil:
+			moved = !slices.Contains(wanted.Only, p.N.Name) && !slices.Contains(wanted.Only, p.N.ID.String())
+		}
+	}
+	return moved
+}
+
+// leavesIn is leaves for the owner's edit in the network of the address.
+func (p *Plan) leavesIn(wanted *ipam.AddReservation, addr netip.Addr, r *ipam.Reservation) bool {
+	if slices.ContainsFunc(wanted.Wishes, func(w ipam.Wish) bool { return w.Address == addr }) {
+		return false
+	}
+	return r == nil || r.Replaced || wanted.Number == int(r.Slot.Interface) &&
+		slices.ContainsFunc(wanted.Wishes, func(w ipam.Wish) bool {
+			return w.Slot == int(r.Slot.Number) && (w.Address.IsValid() || r.Kind == ipam.Static)
+		})
+}
+
+// handsOn reports whether an owner that accepts any address leaves one to another owner, who names it in the request. r
+// is the owner's reservation of the address; nil if it only holds it.
+func (p *Plan) handsOn(e *ipam.AddReservation, w ipam.Wish, addr netip.Addr, r *ipam.Reservation) bool {
+	if !e.Replace || w.Address.IsValid() || r != nil && !r.Replaced && r.Kind != ipam.Static {
+		return false
+	}
+	return slices.ContainsFunc(reservationsOf(p.run.edits), func(other *ipam.AddReservation) bool {
+		return other.Replace && ipam.CanonicalOwner(other.Owner) != e.Owner &&
+			slices.ContainsFunc(other.Wishes, func(w ipam.Wish) bool { return w.Address == addr }) &&
+			isNetwork(p.Change, p.N, other)
+	})
+}
+
+// reservationsOf returns the reservations in the edits, each with its wishes.
 func reservationsOf(edits []ipam.Edit) (all []*ipam.AddReservation) {
+	add := func(one ipam.AddReservation) {
+		if len(one.Wishes) == 0 {
+			one.Wishes = []ipam.Wish{{}} // any address
+		}
+		all = append(all, &one)
+	}
 	for _, e := range edits {
 		switch e := e.(type) {
 		case *ipam.AddReservation:
-			all = append(all, e)
+			add(*e)
 		case *ipam.BindReservations:
-			for i := range e.Wanted {
-				one := e.Wanted[i]
-				one.Replace = true
-				all = append(all, &one)
+			for _, one := range e.Wanted {
+				one.Replace, one.Only = true, []string{} // what it does not name is replaced
+				add(one)
 			}
 		}
 	}

@@ -11,6 +11,19 @@ import (
 // errStop ends a walk over leases.
 var errStop = errors.New("seen enough")
 
+// heldHere refuses a subnet in which an address is held, with the command that releases it.
+func (p *Plan) heldHere(sub *ipam.Subnet, l *ipam.Lease) error {
+	refused := ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is held by %s", sub.CIDR, p.Called(),
+		l.Address, l.Holder())
+	switch l.Kind {
+	case ipam.External:
+		return refused.Advise(ipam.DoReleaseOwner, p.Called(), l.Name)
+	case ipam.Headroom:
+		return refused.Advise(ipam.DoLowerHeadroom)
+	}
+	return refused.Advise(ipam.DoReleaseDead)
+}
+
 // unused refuses a subnet in use: by a Docker network, a holder or, unless reserved is set, an owner.
 func (p *Plan) unused(sub *ipam.Subnet, reserved bool) error {
 	if n := len(sub.Attachments); n > 0 {
@@ -21,9 +34,7 @@ func (p *Plan) unused(sub *ipam.Subnet, reserved bool) error {
 	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
 		switch {
 		case l.Held() && (l.Kind != ipam.Gateway || l.Attachment != (ipam.ID{})):
-			used = ipam.Refuse(ipam.ErrInUse,
-				"the subnet %s of network %s is in use: %s is held by %s, which must give it "+
-					"back first", sub.CIDR, p.Called(), l.Address, l.Holder())
+			used = p.heldHere(sub, l)
 		case l.Reservation != nil && !reserved:
 			used = ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is reserved for %s",
 				sub.CIDR,

@@ -32,7 +32,7 @@ func (s Addresses) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMappi
 			}
 			guests[g.addr] = true
 			all[one.Address] = ipam.EdgeMapping{Elastic: one.Address, Guest: g.addr, Subnet: g.sub.CIDR,
-				EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID}
+				EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID, Lease: g.lease}
 		}
 		return nil
 	})

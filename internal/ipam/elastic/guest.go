@@ -17,6 +17,7 @@ type guest struct {
 	addr     netip.Addr
 	name     string // of the container that has it; empty: unknown
 	host     string // where that container runs; empty: nobody has the address now
+	lease    uint64 // its lease; 0: nobody has the address now
 	reserved bool   // it is reserved for the owner, whether the container runs or not
 	slot     ipam.Slot
 }
@@ -87,6 +88,7 @@ func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Add
 	if !ofContainer || !isOf(n, l, owner) && !(g.reserved && nameless) {
 		return guest{}, false, nil
 	}
+	g.lease = l.ID
 	if g.host = l.Host; c.Member() == nil {
 		g.host = c.Host() // a store of one host has no other, even under another name
 	}

@@ -139,7 +139,7 @@ func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there 
 		return lead{}, false, err
 	}
 	l = lead{EdgeMapping: ipam.EdgeMapping{Elastic: addr, Guest: g.addr, Subnet: g.sub.CIDR,
-		EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID}}
+		EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID, Lease: g.lease}}
 	l.here = (g.host == "" || g.host == c.Host()) && !isForeign(c, addr) && whoseNow(accounts, one, &g) == one.Account
 	return l, true, nil
 }

@@ -151,7 +151,8 @@ func (k *Schedule) needed(by judging, j *job, at link, all *dues) (next time.Tim
 	d, from := j.dhcp(), tried.next
 	switch {
 	case d == nil:
-	case (d.State == ipam.LANBound || d.State == ipam.LANUnconfirmed) && !d.Expires.After(by.now) && tried.failed:
+	case (d.State == ipam.LANBound || d.State == ipam.LANUnconfirmed) && !d.Expires.After(by.now) &&
+		tried.inVain(by.now):
 		j.why = timeOver
 		if d.State == ipam.LANUnconfirmed {
 			j.why = unanswered
@@ -175,6 +176,12 @@ func (k *Schedule) needed(by judging, j *job, at link, all *dues) (next time.Tim
 	}
 	all.asks[at] = append(all.asks[at], *j)
 	return by.now
+}
+
+// inVain reports whether the server was asked for a lease that is over, and does not renew it. A question that waits for
+// longer than a round counts, so that a short lease ends in time.
+func (t *try) inVain(now time.Time) bool {
+	return t.failed || !t.asked.IsZero() && now.Sub(t.asked) >= every
 }
 
 // clientOf returns the client for which a lease is requested: the one that got it, or one made from its holder's name

@@ -86,6 +86,7 @@ type leaseKey struct {
 // try is what was asked about a lease since the daemon's start.
 type try struct {
 	last, next time.Time
+	asked      time.Time // when the question began that is not answered yet; zero: none
 	failed     bool
 	told       *ipam.DHCPLease // what the server gave, until it is written; nil: nothing
 }
@@ -263,7 +264,14 @@ func (k *Schedule) tried(j *job, failed bool, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, t := k.ledger.Now(), k.tryOf(j)
-	t.last, t.next, t.failed = now, now.Add(wait), failed
+	t.last, t.next, t.failed, t.asked = now, now.Add(wait), failed, time.Time{}
+}
+
+// asks notes that a question about a lease begins.
+func (k *Schedule) asks(j *job) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tryOf(j).asked = k.ledger.Now()
 }
 
 // heard notes what the server gave, or with nil that it gives nothing. It replaces an answer that was not written yet.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth/internal/ipam"
@@ -353,6 +355,61 @@ func TestLN15SilentServer(t *testing.T) {
 		}
 		h.wait(2 * time.Minute)
 		h.is(web, "held bound")
+	}
+}
+
+// TestLN15Short: a lease of a second lasts while the server renews it, and no longer. Without an answer it ends in time,
+// also if the server keeps the question waiting.
+func TestLN15Short(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		stop func(*ipamtest.LANServer) (goOn func())
+	}{
+		{"refused", func(s *ipamtest.LANServer) func() { s.Fail(ipam.LANRefused); return func() { s.Fail("") } }},
+		{"silent", func(s *ipamtest.LANServer) func() { s.Fail(ipam.LANSilent); return func() { s.Fail("") } }},
+		{"wrong", func(s *ipamtest.LANServer) func() { s.Fail(ipam.LANWrong); return func() { s.Fail("") } }},
+		{"it waits", (*ipamtest.LANServer).Block},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t)
+				h.server.Lasts = time.Second
+				web, gone := h.take("web", 1), h.take("gone", 2)
+				h.back(gone)
+				h.wait(10 * time.Second)
+				h.is(web, "held bound")
+				h.is(gone, "")
+				goOn := c.stop(h.server)
+				var rounds sync.WaitGroup
+				for range 3 { // a second each, without waiting for the server
+					h.clock.Time = h.clock.Time.Add(time.Second)
+					rounds.Go(h.round)
+					synctest.Wait()
+				}
+				h.is(web, "held lost")
+				goOn()
+				rounds.Wait()
+				h.wait(time.Minute)
+				h.is(web, "held bound")
+				if lost := h.told(ipam.LeaseLost); len(lost) != 1 {
+					t.Errorf("the events are %q", lost)
+				}
+			})
+		})
+	}
+}
+
+// TestLN15Forever: a lease that never ends is kept.
+func TestLN15Forever(t *testing.T) {
+	h := newHarness(t)
+	h.server.Lasts = (1<<32 - 1) * time.Second
+	web := h.take("web", 1)
+	h.server.Asked()
+	h.clock.Time = h.clock.Time.AddDate(10, 0, 0)
+	h.wait(10 * time.Second)
+	h.is(web, "held bound")
+	if asks := h.server.Asked(); len(asks) > 0 {
+		t.Fatalf("it is asked for: %+v", asks)
 	}
 }
 

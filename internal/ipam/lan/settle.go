@@ -36,6 +36,7 @@ func (k *Schedule) renew(ctx context.Context, j *job) (other *allocator.Returnin
 		return nil, err == nil, err // no question was sent, so nobody is silent
 	}
 	asked := k.ledger.Now()
+	k.asks(j)
 	got, err := k.ask(ctx, j, ipam.LANConfirm)
 	if err == nil && j.rebinds(asked, got.Failure) {
 		got, err = k.ask(ctx, j, ipam.LANTake)
@@ -55,7 +56,13 @@ func (k *Schedule) renew(ctx context.Context, j *job) (other *allocator.Returnin
 		k.heard(j, nil)
 		err = k.lost(ctx, j, refusedText(&got))
 		k.tried(j, true, lostAgain)
+	case got.Failure == ipam.LANWrong && got.Lease.Address == j.lease.Address:
+		answered = true // the server gave it, and this host has it
+		k.heard(j, nil)
+		err = k.lost(ctx, j, got.Error)
+		k.tried(j, true, lostAgain)
 	default:
+		answered = got.Failure == ipam.LANWrong // others may get better answers
 		k.tried(j, true, j.wait(k.ledger.Now()))
 	}
 	return other, answered, err
@@ -96,7 +103,7 @@ func refusedText(got *ipam.LANAnswer) string {
 func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
 	d := j.dhcp()
 	switch failure {
-	case ipam.LANSilent:
+	case ipam.LANSilent, ipam.LANWrong:
 		return d == nil || d.State != ipam.LANBound || !d.Rebinds.After(now)
 	case ipam.LANRefused:
 		return d != nil && (d.State == ipam.LANLost || d.State == ipam.LANConflict)

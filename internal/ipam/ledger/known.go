@@ -165,6 +165,9 @@ func (sx *SubnetIndex) HasRecord(addr netip.Addr) bool { return sx.recorded.Cont
 // Remembered is the number of remembered addresses.
 func (sx *SubnetIndex) Remembered() int { return sx.released.Len() }
 
+// Reservations is the number of reserved addresses, held or not.
+func (sx *SubnetIndex) Reservations() uint64 { return uint64(sx.reserved) }
+
 // Idle is the number of addresses that are reserved and not held.
 func (sx *SubnetIndex) Idle() uint64 { return sx.idle.Len() }
 

@@ -134,10 +134,13 @@ func (s *Ledger) Now() time.Time { return s.now() }
 // Known has the observations of the witness of this host's engine.
 func (s *Ledger) Known() *ipam.Known { return &s.known }
 
+// NoRelay is the error of questions to LANs if no edge can connect to the daemon.
+const NoRelay = "no edge is connected to this daemon, and only an edge can use LANs"
+
 // AskLAN sends a question to the edge of this host. It waits for the network, so no change may call it.
 func (s *Ledger) AskLAN(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 	if s.askLAN == nil {
-		return ipam.LANAnswer{Failure: ipam.LANNoEdge, Error: "no edge is connected to this daemon"}, nil
+		return ipam.LANAnswer{Failure: ipam.LANNoEdge, Error: NoRelay}, nil
 	}
 	return s.askLAN(ctx, ask)
 }

@@ -137,7 +137,19 @@ func (c *Change) NetworkName(id ipam.ID) string {
 	return id.Short()
 }
 
-// EnsureSpace creates a space on its first use.
+// NameSpace creates a space on its first use, for a person who named it.
+func (c *Change) NameSpace(name string) error {
+	raw, err := c.tx.Get(spaceKey(nil, name))
+	if err != nil || raw != nil {
+		return err
+	}
+	if err := ipam.CheckNewName("space", name); err != nil {
+		return err
+	}
+	return c.EnsureSpace(name)
+}
+
+// EnsureSpace creates a space on its first use. The name may be older than today's rule for names.
 func (c *Change) EnsureSpace(name string) error {
 	raw, err := c.tx.Get(spaceKey(nil, name))
 	if err != nil || raw != nil {

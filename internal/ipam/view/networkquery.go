@@ -249,6 +249,7 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 		}
 		info := showReservation(s, sub, l)
 		info.Taken = info.InUse && isTaken(ctx, s, sub, l)
+		info.MAC = macOf(ctx, s, sub, r.Owner)
 		return info, true
 	})
 }
@@ -265,6 +266,21 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 			l.Host
 	}
 	return info
+}
+
+// macOf returns the MAC of an owner; empty without a prefix for those of the network.
+func macOf(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, owner string) string {
+	mac, err := ledger.Look(ctx, s, func(c *ledger.Change) (string, error) {
+		n := c.Index().Network(sub.NetworkID)
+		if n == nil || n.MACPrefix == "" {
+			return "", nil
+		}
+		return ipam.OwnerMAC(n.ID, n.MACPrefix, owner, 0), nil
+	})
+	if err != nil {
+		return ""
+	}
+	return mac
 }
 
 // isTaken reports whether the holder of a reserved address is certainly not its owner. A holder without a name may be

@@ -37,10 +37,8 @@ func count(ix *ledger.Index, now time.Time, t *ipam.Totals) {
 			sx := ix.Subnet(id)
 			t.Subnets++
 			t.Leases += sx.Held()
-			t.Reserved += sx.Idle()
-			for range sx.Overdue(now) {
-				t.Reserved--
-			}
+			all, idle := reservationsIn(sx, now)
+			t.Reservations, t.Reserved = t.Reservations+all, t.Reserved+idle
 			t.Docker += len(sx.Record().Attachments)
 		}
 	}

@@ -41,7 +41,36 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 
 // useIn returns how the addresses of a subnet are used.
 func useIn(sx *ledger.SubnetIndex, now time.Time) ipam.Use {
-	return ipam.SubnetUse(sx.Record().CIDR, useOf(sx, now))
+	use := ipam.SubnetUse(sx.Record().CIDR, useOf(sx, now))
+	use.Reservations, _ = reservationsIn(sx, now)
+	return use
+}
+
+// reservationsIn counts the reservations of a subnet: all, and those without a holder. A reservation that is over does
+// not count.
+func reservationsIn(sx *ledger.SubnetIndex, now time.Time) (all, idle uint64) {
+	all, idle = sx.Reservations(), sx.Idle()
+	for range sx.Overdue(now) {
+		all, idle = all-1, idle-1
+	}
+	return all, idle
+}
+
+// ReservationCounts counts the reservations of each network that has any, by its name.
+func (s Views) ReservationCounts() map[string]ipam.ReservationCounts {
+	counts := map[string]ipam.ReservationCounts{}
+	for _, l := range s.homes.All() {
+		eachNetwork(l, networkIDs(l, ipam.NetworkFilter{}), func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+			name := l.ShownName(ix, nx.Record())
+			for _, id := range nx.Subnets() {
+				if all, idle := reservationsIn(ix.Subnet(id), l.Now()); all > 0 {
+					before := counts[name]
+					counts[name] = ipam.ReservationCounts{Held: before.Held + all - idle, Idle: before.Idle + idle}
+				}
+			}
+		})
+	}
+	return counts
 }
 
 // useOf counts the addresses of each of a subnet's pools, and last those in no pool.

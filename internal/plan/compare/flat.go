@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -40,8 +41,8 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 		if n.Name == "" || c.opt.Network != "" && n.Name != c.opt.Network {
 			continue
 		}
-		if wanted[n.Name] != nil {
-			c.Add(n.Line, "the network %s is there twice", n.Name)
+		if other := wanted[n.Name]; other != nil {
+			c.again(n, other)
 			continue
 		}
 		c.twice(n)
@@ -53,6 +54,21 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 		}
 	}
 	return wanted
+}
+
+// again refuses a network whose name another one of the document has. In a table of NetBox, each VRF is a space.
+func (c *comparison) again(n *ipam.PlannedNetwork, other *network) {
+	space, before := cmp.Or(n.Space, ipam.LocalSpace), cmp.Or(other.Space, ipam.LocalSpace)
+	if space == before {
+		c.Add(n.Line, "the network %s is there twice", n.Name)
+		return
+	}
+	where := ""
+	if other.Line > 0 {
+		where = fmt.Sprintf(" on line %d", other.Line)
+	}
+	c.Add(n.Line, "the network %s is in the space (VRF) %s here, and in %s%s; a network is in one space, so give each its "+
+		"own network, in a table with a column network", n.Name, space, before, where)
 }
 
 // twice refuses a network that sets something twice.

@@ -1,0 +1,98 @@
+package drain
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// conns are the open connections of a server.
+type conns struct {
+	mu      sync.Mutex
+	silent  map[net.Conn]time.Time // since when it has sent no request; zero: one is in progress
+	changes chan struct{}          // receives a token after a connection has ended
+}
+
+func newConns() *conns {
+	return &conns{silent: map[net.Conn]time.Time{}, changes: make(chan struct{}, 1)}
+}
+
+// changed is the ConnState of the server. A connection has ended when its handler has returned.
+func (a *conns) changed(c net.Conn, state http.ConnState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch state {
+	case http.StateNew, http.StateIdle:
+		a.silent[c] = time.Now()
+	case http.StateActive:
+		a.silent[c] = time.Time{}
+	case http.StateClosed, http.StateHijacked:
+		delete(a.silent, c)
+		select {
+		case a.changes <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait waits until all connections have ended. It gives silent ones some time after the stop, and then closes their
+// reading side. It returns false if that takes too long.
+func (a *conns) wait(stopped time.Time, cfg Config) bool {
+	over := time.NewTimer(cfg.Longest)
+	defer over.Stop()
+	for {
+		next, open := a.closeSilent(stopped, cfg.Quiet)
+		if open == 0 {
+			return true
+		}
+		again := time.NewTimer(next)
+		select {
+		case <-a.changes:
+		case <-again.C:
+		case <-over.C:
+			again.Stop()
+			return false
+		}
+		again.Stop()
+	}
+}
+
+// closeSilent closes the reading side of connections that have been silent for long enough since the stop. It returns
+// the time until the next one, and the number of open connections.
+func (a *conns) closeSilent(stopped time.Time, quiet time.Duration) (next time.Duration, open int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next = quiet
+	for c, since := range a.silent {
+		if since.IsZero() {
+			continue
+		}
+		if since.Before(stopped) {
+			since = stopped
+		}
+		left := quiet - time.Since(since)
+		if left > 0 {
+			next = min(next, left)
+			continue
+		}
+		closeRead(c)
+	}
+	return next, len(a.silent)
+}
+
+// closeRead makes the peer's later writes fail. What it has written before can still be read.
+func closeRead(c net.Conn) {
+	for {
+		outer, is := c.(interface{ NetConn() net.Conn })
+		if !is {
+			break
+		}
+		c = outer.NetConn()
+	}
+	if half, is := c.(interface{ CloseRead() error }); is {
+		_ = half.CloseRead() // it fails only if the connection has ended
+		return
+	}
+	_ = c.Close()
+}
