@@ -120,7 +120,6 @@ func networkErrors(h *Harness) {
 		--ipam-opt colour=red | colour, space, size, gateway, quarantine, sticky, tag.
 		--subnet @64/26 | @64/26, @0/25
 		--subnet @0/24 | @0/24, @0/25
-		--subnet @129/25 | @129/25, @128/25
 		--ipam-opt size=lots | size, lots
 		--subnet @128/25 --gateway @5 | @5
 	`)
@@ -128,6 +127,28 @@ func networkErrors(h *Harness) {
 		h.Errorf("the refused networks left something: %+v", left)
 	}
 	h.address(h.container(first), first)
+}
+
+// A subnet and a range with host bits do what they do with Docker's own IPAM: 20.10 masks them, later engines refuse them.
+func hostBits(h *Harness) {
+	options := []string{"--subnet", h.v4("130/25"), "--ip-range", h.v4("141/28")}
+	own := h.name()
+	_, wrong := h.Engine.Docker(append(append([]string{"network", "create"}, options...), own)...)
+	if wrong == nil {
+		h.removes(own)
+	}
+	name := h.name()
+	_, err := h.Engine.Docker(h.networkCommand(name, options...)...)
+	if (err == nil) != (wrong == nil) {
+		h.Fatalf("with Berth: %v; with Docker's own IPAM: %v", err, wrong)
+	}
+	if err != nil {
+		return
+	}
+	given := netip.MustParseAddr(h.address(h.container(name), name))
+	if pool := netip.MustParsePrefix(h.v4("128/28")); !pool.Contains(given) {
+		h.Errorf("%s was given, and the range is %s", given, pool)
+	}
 }
 
 // LN-10: a subnet is free again when its network is gone, also after containers were on it.

@@ -23,6 +23,7 @@ func scenarios() []scenario {
 		{"network of both families", networkOfBothFamilies},
 		{"size of the subnet chosen by option", networkBySize},
 		{"errors of network create", networkErrors},
+		{"subnet with host bits", hostBits},
 		{"same subnet again", sameSubnetAgain},
 		{"built-in driver beside it", builtInBeside},
 		{"run", runShowsAddress},

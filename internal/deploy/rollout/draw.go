@@ -99,13 +99,13 @@ func (d *drawing) reach() {
 func (d *drawing) sameGeneration(c *scene.Container) {
 	switch old, now := generation(c.Version), generation(d.in.Compose); {
 	case old == now && old != "":
+	case now == "":
+		d.problem("the container %s was made by Compose %q, and the compose command has the version %q, which Berth does "+
+			"not know; name another one with --compose-command", c.Name, c.Version, d.in.Compose)
 	case old == "":
 		d.problem("the container %s does not tell which Compose made it (its label com.docker.compose.version is %q), and "+
 			"Compose %s might not create it again; recreate it once by that Compose: up -d --force-recreate", c.Name,
 			c.Version, d.in.Compose)
-	case now == "":
-		d.problem("the container %s was made by Compose %s, and the compose command has the version %q, which Berth does "+
-			"not know; name another one with --compose-command", c.Name, c.Version, d.in.Compose)
 	default:
 		d.problem("the container %s was made by Compose %s, and the compose command is %s: one project is of one "+
 			"generation of Compose; name the other one with --compose-command", c.Name, c.Version, d.in.Compose)

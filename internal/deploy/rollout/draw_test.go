@@ -35,7 +35,7 @@ func TestDraw(t *testing.T) {
 		"web1.Hash=w0 web2.Version=": "refused: shop-web-2 does not tell which Compose made it & version is \"\" & " +
 			"Compose 5.5.0 might not create it again; recreate it once by that Compose",
 		"web1.Hash=w0 web2.Version=dev": "refused: version is \"dev\"",
-		"Compose=dev web1.Hash=w0": "refused: shop-web-1 was made by Compose 5.5.0 & has the version \"dev\", which Berth " +
+		"Compose=dev web1.Hash=w0": "refused: shop-web-1 was made by Compose \"5.5.0\" & has the version \"dev\", which Berth " +
 			"does not know; name another one with --compose-command",
 		"unread db1.State=paused web1.State=dead web2.Version=1.29.2 +web8@10.0.0.40 web8.Number=2 web8.Name=twin": "" +
 			"refused: shop-db-1 cannot be reached: it is paused; run `berth check` & shop-web-1 & dead & shop-web-2 was " +
