@@ -179,8 +179,8 @@ mutants: ## make 300 changes of one line each, one at a time, and show which of 
 	@scripts/needs go web etcd
 	go run ./test/mutants -out build/mutants.txt
 
-soak: ## SIGKILL under load, SOAK_ROUNDS times
-	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
+soak: ## SIGKILL under load, SOAK_ROUNDS times, and all pairs of absences
+	go test ./test/crash -count 1 -timeout 0 -run 'Soak|Absence' -rounds $(SOAK_ROUNDS) -every-pair -v
 
 nightly: ## everything that takes too long for each change: every round of every model and fault, all packages with the race detector, and more
 	@scripts/needs go test compose page engine

@@ -45,7 +45,7 @@ type Engine struct {
 
 	view     ipam.EngineView // that it runs
 	requests []string
-	streams  map[chan string]bool
+	streams  map[chan string]<-chan struct{} // with what ends when the client has left
 	server   *http.Server
 	stopped  chan struct{}
 }
@@ -62,7 +62,7 @@ func New(t testing.TB) *Engine {
 // At returns an engine that is not started yet, with its socket.
 func At(t testing.TB, path string) *Engine {
 	return &Engine{TB: t, Path: path, ID: "AAAA:BBBB", API: 41, Plugins: map[string]string{},
-		Configs: map[string]Object{}, streams: map[chan string]bool{}}
+		Configs: map[string]Object{}, streams: map[chan string]<-chan struct{}{}}
 }
 
 // URL is the engine's address.

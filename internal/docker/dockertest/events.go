@@ -11,7 +11,7 @@ import (
 func (e *Engine) stream(w http.ResponseWriter, r *http.Request) {
 	ch := make(chan string, 16)
 	e.Lock()
-	e.streams[ch] = true
+	e.streams[ch] = r.Context().Done()
 	e.Unlock()
 	defer func() {
 		e.Lock()
@@ -71,7 +71,10 @@ func (e *Engine) event(kind, action, actor string, ago time.Duration, attributes
 func (e *Engine) send(line string) {
 	e.Lock()
 	defer e.Unlock()
-	for ch := range e.streams {
-		ch <- line
+	for ch, gone := range e.streams {
+		select {
+		case ch <- line:
+		case <-gone:
+		}
 	}
 }
