@@ -55,10 +55,11 @@ func macFits(b Berth, recorded, mac string) bool {
 type Daemon struct {
 	Name    string // the driver's name
 	Binary  string
-	Sockets string   // the directory of its plugin socket: pluginDir, or one that another engine has mounted there
-	Flags   []string // of serve, without those for its state and sockets
-	Dir     string   // of its state, its admin socket and its log
-	within  []string // the prefix of its command, if it runs in an engine's namespaces
+	Sockets string     // the directory of its plugin socket: pluginDir, or one that another engine has mounted there
+	Flags   []string   // of serve, without those for its state and sockets
+	Dir     string     // of its state, its admin socket and its log
+	within  []string   // the prefix of its command, if it runs in an engine's namespaces
+	held    []*os.File // its plugin socket, if something else listens meanwhile, as systemd does
 	process *Process
 }
 
@@ -108,7 +109,10 @@ func (d *Daemon) Revive() error {
 		"--plugin-socket", d.PluginSocket(), "--mac-socket", filepath.Join(d.Sockets, byMAC{d}.Driver()+".sock"),
 		"--admin-socket", d.AdminSocket(), "--log-level", "debug")
 	args = append(args, d.Flags...)
-	p, err := startProcess(filepath.Base(d.Dir), nil, args[0], args[1:]...)
+	if d.held != nil { // sd_listen_fds(3)
+		args = append([]string{"sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=plugin exec "$0" "$@"`}, args...)
+	}
+	p, err := startProcess(filepath.Base(d.Dir), d.held, args[0], args[1:]...)
 	if err != nil {
 		return err
 	}
@@ -120,6 +124,19 @@ func (d *Daemon) Revive() error {
 		_, err := os.Stat(d.PluginSocket())
 		return err
 	})
+}
+
+// holdSocket listens on the plugin socket until the test ends, whether the daemon is there or not. The daemon must be
+// stopped, and has the socket from its next start on.
+func (d *Daemon) holdSocket(t testing.TB) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: d.PluginSocket(), Net: "unix"})
+	lab.Must(t, err)
+	t.Cleanup(func() { l.Close() })
+	file, err := l.File()
+	lab.Must(t, err)
+	t.Cleanup(func() { file.Close() })
+	d.held = []*os.File{file}
 }
 
 // Kill ends the daemon as a crash does.

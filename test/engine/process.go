@@ -28,8 +28,9 @@ type Process struct {
 	done chan struct{} // closed when it ends
 }
 
-// startProcess runs a program with its output in base/logs/NAME.log. It may outlive the function, not the tests.
-func startProcess(name string, env []string, program string, args ...string) (*Process, error) {
+// startProcess runs a program with its output in base/logs/NAME.log. It has files open, from 3 on. It may outlive the
+// function, not the tests.
+func startProcess(name string, files []*os.File, program string, args ...string) (*Process, error) {
 	for _, dir := range []string{"logs", "pids"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
 			return nil, err
@@ -42,7 +43,7 @@ func startProcess(name string, env []string, program string, args ...string) (*P
 	}
 	defer log.Close()
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.ExtraFiles = files
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)

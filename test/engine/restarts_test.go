@@ -20,20 +20,35 @@ import (
 var restartStarts = flag.Int("restart.starts", 0,
 	"how many containers TestRestarts starts for each signal; 0: its own number")
 
-// TestRestarts: a daemon without systemd is restarted all the time, while eight containers stop and start. After
-// SIGTERM no start is refused, and none of a named container gets another address. After SIGKILL the engine repeats the
-// call whose connection broke with an empty body, which Berth refuses; nothing else is refused.
+// TestRestarts: a daemon is restarted all the time, with and without a socket that systemd holds, while eight containers
+// stop and start. After SIGTERM no start is refused, and none of a named container gets another address. After SIGKILL
+// the engine repeats the call whose connection broke with an empty body, which Berth refuses; nothing else is refused.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
-	for i, signal := range []string{"SIGTERM", "SIGKILL"} {
-		t.Run(signal, func(t *testing.T) {
+	for _, c := range []struct {
+		signal string
+		held   bool // systemd has the socket
+		number int
+	}{
+		{signal: "SIGTERM", number: 235},
+		{signal: "SIGKILL", number: 236},
+		{signal: "SIGTERM", held: true, number: 149},
+		{signal: "SIGKILL", held: true, number: 150},
+	} {
+		signal := c.signal
+		t.Run(fmt.Sprintf("%s/held %v", signal, c.held), func(t *testing.T) {
 			t.Parallel()
-			d := daemon(t, "restarts"+signal, pluginDir, comesBackFlags...)
+			d := daemon(t, fmt.Sprint("restarts", c.number), pluginDir, comesBackFlags...)
 			end := d.Stop
 			if signal == "SIGKILL" {
 				end = d.Kill
 			}
-			h := enter(t, machineEngine, d, 235+i)
+			if c.held {
+				lab.Must(t, d.Stop())
+				d.holdSocket(t)
+				lab.Must(t, d.Revive())
+			}
+			h := enter(t, machineEngine, d, c.number)
 			n := h.network("--subnet", h.v4("0/24"))
 			var all []string
 			for range 8 {
