@@ -93,7 +93,7 @@ type Driver struct {
 	observe func(string, time.Duration, error)
 
 	headerTimeout, bodyTimeout time.Duration // the time that a client has to send these
-	quiet                      time.Duration // the time that it has for a request after the stop
+	quiet, first               time.Duration // the times that it has for a request after the stop
 }
 
 // New returns a Driver over a Service.
@@ -101,7 +101,7 @@ func New(cfg Config) *Driver {
 	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, routes: cfg.Routes,
 		servers: cfg.NameServers, host: cfg.Host, bridges: cfg.Bridges,
 		askMAC: cfg.AskMAC, tell: cfg.Named, ready: cfg.Ready, observe: cfg.Observe,
-		headerTimeout: headerTimeout, bodyTimeout: bodyTimeout, quiet: drain.Quiet}
+		headerTimeout: headerTimeout, bodyTimeout: bodyTimeout, quiet: drain.Quiet, first: drain.First}
 	if d.routes == nil {
 		d.routes = hostRoutes
 	}

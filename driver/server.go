@@ -75,7 +75,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:          d.errors,
 		ConnContext:       connlimit.Context,
 	}
-	return drain.Serve(ctx, server, l, drain.Config{Quiet: d.quiet, Longest: d.bodyTimeout + answerTimeout,
+	return drain.Serve(ctx, server, l, drain.Config{Quiet: d.quiet, First: d.first, Longest: d.bodyTimeout + answerTimeout,
 		Limit: connlimit.New(maxConnections, maxWaiting).Listener})
 }
 

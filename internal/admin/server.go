@@ -259,7 +259,7 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener,
 	limit func(net.Listener) net.Listener) error {
 	stop := context.AfterFunc(ctx, s.end)
 	defer stop()
-	return drain.Serve(ctx, server, l, drain.Config{Quiet: drain.Quiet, Longest: drainTimeout, Limit: limit})
+	return drain.Serve(ctx, server, l, drain.Config{Quiet: drain.Quiet, First: drain.Quiet, Longest: drainTimeout, Limit: limit})
 }
 
 // recovered limits a handler's panic to its request.

@@ -10,12 +10,18 @@ import (
 // conns are the open connections of a server.
 type conns struct {
 	mu      sync.Mutex
-	silent  map[net.Conn]time.Time // since when it has sent no request; zero: one is in progress
-	changes chan struct{}          // receives a token after a connection has ended
+	silent  map[net.Conn]silence
+	changes chan struct{} // receives a token after a connection has ended
+}
+
+// silence is that of a connection that sends no request.
+type silence struct {
+	since time.Time // zero: a request is in progress
+	first bool      // the first request is still to come
 }
 
 func newConns() *conns {
-	return &conns{silent: map[net.Conn]time.Time{}, changes: make(chan struct{}, 1)}
+	return &conns{silent: map[net.Conn]silence{}, changes: make(chan struct{}, 1)}
 }
 
 // changed is the ConnState of the server. A connection has ended when its handler has returned.
@@ -24,9 +30,9 @@ func (a *conns) changed(c net.Conn, state http.ConnState) {
 	defer a.mu.Unlock()
 	switch state {
 	case http.StateNew, http.StateIdle:
-		a.silent[c] = time.Now()
+		a.silent[c] = silence{since: time.Now(), first: state == http.StateNew}
 	case http.StateActive:
-		a.silent[c] = time.Time{}
+		a.silent[c] = silence{}
 	case http.StateClosed, http.StateHijacked:
 		delete(a.silent, c)
 		select {
@@ -42,7 +48,7 @@ func (a *conns) wait(stopped time.Time, cfg Config) bool {
 	over := time.NewTimer(cfg.Longest)
 	defer over.Stop()
 	for {
-		next, open := a.closeSilent(stopped, cfg.Quiet)
+		next, open := a.closeSilent(stopped, cfg)
 		if open == 0 {
 			return true
 		}
@@ -60,18 +66,22 @@ func (a *conns) wait(stopped time.Time, cfg Config) bool {
 
 // closeSilent closes the reading side of connections that have been silent for long enough since the stop. It returns
 // the time until the next one, and the number of open connections.
-func (a *conns) closeSilent(stopped time.Time, quiet time.Duration) (next time.Duration, open int) {
+func (a *conns) closeSilent(stopped time.Time, cfg Config) (next time.Duration, open int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next = quiet
-	for c, since := range a.silent {
-		if since.IsZero() {
+	next = cfg.Quiet
+	for c, s := range a.silent {
+		if s.since.IsZero() {
 			continue
 		}
-		if since.Before(stopped) {
-			since = stopped
+		left := cfg.Quiet
+		if s.first {
+			left = cfg.First
 		}
-		left := quiet - time.Since(since)
+		if s.since.Before(stopped) {
+			s.since = stopped
+		}
+		left -= time.Since(s.since)
 		if left > 0 {
 			next = min(next, left)
 			continue

@@ -16,13 +16,18 @@ import (
 	"time"
 )
 
-// Quiet is the usual time that a connection has for a request after the stop.
-const Quiet = 100 * time.Millisecond
+// Quiet and First are the usual times that a connection has for a request after the stop. A client connects in order to
+// send one, so it is only slow. Docker repeats a request that it could not send with an empty body.
+const (
+	Quiet = 100 * time.Millisecond
+	First = 2 * time.Second
+)
 
 // Config says how a server ends.
 type Config struct {
-	// Quiet is the time that a connection without a request stays open after the stop.
-	Quiet time.Duration
+	// Quiet is the time that a connection without a request stays open after the stop, and First that of one which has
+	// not sent any request yet.
+	Quiet, First time.Duration
 	// Longest bounds the wait for requests in progress.
 	Longest time.Duration
 	// Limit wraps the listener; nil: not at all. Its connections have a method NetConn that returns the inner one.

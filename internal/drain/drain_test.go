@@ -181,35 +181,45 @@ func (s *socket) serve(ctx context.Context, l net.Listener, keeps bool, stop fun
 			w.Header().Set("Connection", "close")
 		}
 	})}
-	must(s.t, Serve(ctx, server, l, Config{Quiet: 20 * time.Millisecond, Longest: patience}))
+	must(s.t, Serve(ctx, server, l, Config{Quiet: 20 * time.Millisecond, First: 20 * time.Millisecond,
+		Longest: patience}))
 }
 
 // TestSilent: after the stop, a connection that was silent so far may still send its request. Then its answer comes. A
 // client that writes later gets an error, and no connection.
 func TestSilent(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		quiet time.Duration
-		write bool
+		name         string
+		quiet, first time.Duration
+		before       bool // it has had an answer before the stop
+		write        bool
 	}{
-		{name: "it writes", quiet: patience, write: true},
-		{name: "it stays silent", quiet: time.Millisecond},
+		{name: "its first request", first: patience, write: true},
+		{name: "no request", quiet: patience, first: time.Millisecond},
+		{name: "its second request", quiet: patience, before: true, write: true},
+		{name: "no second request", quiet: time.Millisecond, first: patience, before: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSocket(t, true) // nothing has to be waited for
 			ctx, cancel := context.WithCancel(t.Context())
 			seen, ended := make(chan struct{}), make(chan error, 1)
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Connection", "close")
+				if ctx.Err() != nil {
+					w.Header().Set("Connection", "close")
+				}
 			}), ConnContext: func(ctx context.Context, _ net.Conn) context.Context { close(seen); return ctx }}
 			l := s.listen()
-			go func() { ended <- Serve(ctx, server, l, Config{Quiet: c.quiet, Longest: patience}) }()
+			go func() { ended <- Serve(ctx, server, l, Config{Quiet: c.quiet, First: c.first, Longest: patience}) }()
 			conn, err := net.Dial("unix", s.path)
 			must(t, err)
 			defer conn.Close()
 			<-seen
-			cancel()
 			var n tally
+			if c.before {
+				s.ask(conn, &n)
+			}
+			cancel()
+			n = tally{}
 			if c.write {
 				s.ask(conn, &n)
 			}
