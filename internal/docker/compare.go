@@ -57,6 +57,7 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	}
 	c.judgeSegments()
 	c.judgeNetworks()
+	c.judgeConflicts()
 	c.judgeEmpty()
 	c.judgeReservations()
 	c.judgeStrays()

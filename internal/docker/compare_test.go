@@ -364,6 +364,14 @@ const comparisons = `
 		set lease kind=external
 		-> wrong_gateway 10.8.0.1
 
+	# A container on several Docker networks of one subnet (conflicts_test.go has more).
+	a second network of its subnet:
+		attach 2 10.8.0.0/24
+		network 2 10.8.0.0/24 -
+		joins 2 10.8.0.3 3
+		lease 10.8.0.3 3 2
+		-> conflicting_networks 10.8.0.0/24
+
 	# Memories.
 	a memory of 29 days:
 		memory 10.8.0.7 7 29 name=gone

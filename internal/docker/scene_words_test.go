@@ -49,6 +49,7 @@ func playScenes(t *testing.T, begin func() *scene, script string, then func(*tes
 // step runs one step. KEY=VALUE or KEY after a step sets a field of what it adds or changes, by its JSON name (set).
 //
 //	run NAME NETWORK ADDRESS N     a container; N determines its MAC and id
+//	joins NETWORK [ADDRESS N]      connects the last container to another network; no ADDRESS: it does not run there
 //	lease ADDRESS N ATTACHMENT     a lease of MAC N
 //	lan ADDRESS N HOST             the same in the cluster's network
 //	memory ADDRESS N DAYS          a remembered lease that ended DAYS ago
@@ -76,6 +77,13 @@ func (s *scene) step(t *testing.T, words []string) {
 	switch words[0] {
 	case "run":
 		of, taken = s.run(words[1], n(2), words[3], n(4)), 5
+	case "joins":
+		c := &s.view.Containers[len(s.view.Containers)-1]
+		ep := ipam.EngineEndpoint{Network: "n" + words[1]}
+		if len(words) > 2 {
+			ep.ID, ep.MAC, ep.Addresses = "e"+words[3], macN(n(3)), []netip.Addr{addr(words[2])}
+		}
+		c.Endpoints = append(c.Endpoints, ep)
 	case "lease":
 		of, taken = s.lease(words[1], n(2), n(3)), 4
 	case "lan":

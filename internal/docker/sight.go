@@ -32,6 +32,7 @@ type sights struct {
 	all      []*sight
 	at       map[place][]*sight // in each of the spaces
 	networks map[segment][]*ipam.EngineNetwork
+	byID     map[string]*ipam.EngineNetwork
 	used     map[string]bool // networks with an endpoint, by id
 	names    map[string]bool // of containers, running or not
 	ids      map[string]bool // the short ids of all containers
@@ -40,12 +41,12 @@ type sights struct {
 }
 
 func newSights(view *ipam.EngineView, rec *records) *sights {
-	sg := &sights{at: map[place][]*sight{}, networks: map[segment][]*ipam.EngineNetwork{}, used: map[string]bool{},
-		names: map[string]bool{}, ids: map[string]bool{}, macs: map[ipam.MAC]bool{}, stopped: map[segment]bool{}}
-	byID := make(map[string]*ipam.EngineNetwork, len(view.Networks))
+	sg := &sights{at: map[place][]*sight{}, networks: map[segment][]*ipam.EngineNetwork{},
+		byID: make(map[string]*ipam.EngineNetwork, len(view.Networks)), used: map[string]bool{}, names: map[string]bool{},
+		ids: map[string]bool{}, macs: map[ipam.MAC]bool{}, stopped: map[segment]bool{}}
 	for i := range view.Networks {
 		n := &view.Networks[i]
-		byID[n.ID] = n
+		sg.byID[n.ID] = n
 		for _, sub := range n.Subnets {
 			for _, space := range rec.spacesOf(n, sub.CIDR) {
 				seg := segment{space, sub.CIDR}
@@ -57,7 +58,7 @@ func newSights(view *ipam.EngineView, rec *records) *sights {
 		c := &view.Containers[i]
 		sg.names[c.Name], sg.ids[ipam.ShortContainer(c.ID)] = true, true
 		for j := range c.Endpoints {
-			if n := byID[c.Endpoints[j].Network]; n != nil {
+			if n := sg.byID[c.Endpoints[j].Network]; n != nil {
 				sg.add(rec, n, c, &c.Endpoints[j])
 			}
 		}

@@ -23,6 +23,7 @@ const (
 	UnusedAttachment      FindingKind = "unused_attachment"
 	UnknownPool           FindingKind = "unknown_pool"
 	WrongGateway          FindingKind = "wrong_gateway"
+	ConflictingNetworks   FindingKind = "conflicting_networks"
 	ForeignHolder         FindingKind = "foreign_holder"
 	OwnerElsewhere        FindingKind = "owner_elsewhere"
 	StaleMemory           FindingKind = "stale_memory"
@@ -61,6 +62,7 @@ var FindingKinds = []struct {
 	{UnusedAttachment, "its Docker network no longer exists", false},
 	{UnknownPool, "Berth does not know the subnet of a Docker network", false},
 	{WrongGateway, "a Docker network has another gateway than its subnet", false},
+	{ConflictingNetworks, "a container is on two Docker networks of one subnet, so it cannot start again", false},
 	{ForeignHolder, "a container runs with an address that is reserved for another", false},
 	{OwnerElsewhere, "an owner runs with another address than the one reserved for it", false},
 	{StaleMemory, "an address is remembered for a holder that will not come back", false},
