@@ -211,6 +211,67 @@ func TestOptionGateway(t *testing.T) {
 	b.check()
 }
 
+// TestOptionGatewayNone tests gateway=none with each order of requests that engines make. Every engine asks for a
+// bridge's gateway. Before 28 engines also ask for the gateway of macvlan and ipvlan; from 28 on they do not, and the
+// lowest address is a container's. What was asked for is a lease of its Docker network: it has no gateway in the
+// metadata, is nobody else's, and ends with that network (LN-10, LN-11).
+func TestOptionGatewayNone(t *testing.T) {
+	for row := range ipamtest.Rows(5, `
+		# what | does the engine ask | subnet | address of the gateway | address of the first container
+		a bridge, any engine | asks | 10.0.1.0/29 | 10.0.1.1 | 10.0.1.2
+		macvlan or ipvlan, before 28 | asks | 10.0.1.0/29 | 10.0.1.1 | 10.0.1.2
+		macvlan or ipvlan, from 28 on | does not | 10.0.1.0/29 | | 10.0.1.1
+		a bridge with IPv6 | asks | fd00:1::/125 | fd00:1::1 | fd00:1::2
+		macvlan with IPv6, from 28 on | does not | fd00:1::/125 | | fd00:1::1
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			b := newBench(t)
+			pool := func() string {
+				got := b.pool("local", row[2], "", opts{"gateway": "none"})
+				if len(got.Data) != 0 {
+					t.Errorf("metadata without a gateway: %v", got.Data)
+				}
+				return got.PoolID
+			}
+			first := pool()
+			gateway := ""
+			if row[1] == "asks" {
+				gateway = b.take(first, "", gatewayType)
+			}
+			web := b.take(first, "", named("web", 1))
+			if gateway != row[3] || web != row[4] {
+				t.Errorf("the gateway is %q and the container has %q, want %q and %q", gateway, web, row[3], row[4])
+			}
+
+			// A second Docker network of the subnet, such as another macvlan, has an address of its own.
+			second := pool()
+			other := ""
+			if row[1] == "asks" {
+				if other = b.take(second, "", gatewayType); other == gateway || other == web {
+					t.Errorf("the second network has the gateway %s, as %s or %s", other, gateway, web)
+				}
+				_, refused := b.tryTake(second, gateway, named("db", 2))
+				wantText(t, refused, gateway, "gateway")
+			}
+
+			b.reopen()
+			b.give(first, web)
+			if gateway != "" {
+				b.give(first, gateway)
+			}
+			b.drop(first)
+			if gateway != "" { // it ended with its network
+				if got := b.take(second, gateway, named("db", 2)); got != gateway {
+					t.Errorf("the gateway that was given back: %s", got)
+				}
+				_, refused := b.tryTake(second, other, named("web", 1))
+				wantText(t, refused, other, "gateway")
+			}
+			b.check()
+		})
+	}
+}
+
 // TestPolicyChange tests that a new request for the same subnet with other options changes its policy.
 func TestPolicyChange(t *testing.T) {
 	b := newBench(t)
