@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -48,6 +49,14 @@ func EventsCommand(p *cli.Program) cli.Row {
   berth events --since 2026-11-17 --until "2026-11-17 10:00" --last 500
   berth events --follow --verb lease --verb reservation.add
   berth events --follow --format json`,
+		Args: func(r *cli.Run) error {
+			if len(r.Args) == 1 {
+				if _, err := netip.ParseAddr(r.Args[0]); err == nil {
+					return r.Usagef("berth events takes no address; `berth who %s` shows who has and had it", r.Args[0])
+				}
+			}
+			return cli.NoArgs(r)
+		},
 		Instead: map[string]string{"tail": "--last N shows the last N events",
 			"limit": "--last N shows the last N events"},
 		Flags: slices.Concat(out.Flags(p), chosen.Flags(), req.flags()),

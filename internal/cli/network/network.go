@@ -27,6 +27,8 @@ func Command(p *cli.Program) cli.Row {
 const networkCreateHelp = `Creates a network with its subnets, and prints its name. Without --subnet it is a
 layer 2 network; berth subnet add adds subnets later.
 
+To use the network in Docker: docker network create --ipam-driver berth --ipam-opt network=NETWORK NAME.
+
 --subnet CIDR is the short form: automatic addresses come from the whole subnet. With options, separated by
 commas, they come only from the pools that you list. Without a pool Berth assigns none, and the command prints
 how to add one. The options:

@@ -137,6 +137,7 @@ func showPlan(sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan 
 	info := sub.Shown()
 	parts := useOf(sx, now)
 	info.Use = ipam.SubnetUse(sub.CIDR, parts)
+	info.Use.Reservations, _ = reservationsIn(sx, now)
 	n := newCounting(sx, sub.CIDR, now)
 	for i, p := range sub.Pools {
 		pool := ipam.PoolPlan{Name: p.Name, Start: p.Range.From(), End: p.Range.To(), Free: parts[i].Free}

@@ -225,6 +225,26 @@ func TestAddressLists(t *testing.T) {
 	}
 }
 
+// TestReservationsOfSubnet: a subnet counts its own reservations, and the network all of them.
+func TestReservationsOfSubnet(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run(`
+		network a subnet=192.0.2.0/24+2001:db8::/64
+		reserve a x 192.0.2.7,2001:db8::7
+		reserve a y 192.0.2.9
+		take a x 192.0.2.7
+	`)
+	n, err := r.S.Network(ctx, "a")
+	must(t, err)
+	got := []string{n.Use.ReservedText()}
+	for _, sub := range n.Subnets {
+		got = append(got, sub.Use.ReservedText())
+	}
+	if want := []string{"3 reserved (2 idle)", "2 reserved (1 idle)", "1 reserved (1 idle)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Available lists the addresses that automatic requests can get, the lowest first.
 func TestAvailable(t *testing.T) {
 	r := ipamtest.New(t)
