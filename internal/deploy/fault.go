@@ -61,11 +61,7 @@ func (p *Project) checkPool(pool *types.IPAMPool, at path, subnets []netip.Prefi
 }
 
 func joined(subnets []netip.Prefix) string {
-	all := make([]string, len(subnets))
-	for i, s := range subnets {
-		all[i] = s.String()
-	}
-	return strings.Join(all, " or ")
+	return strings.Join(prefixTexts(subnets), " or ")
 }
 
 // checkMACs refuses MACs in a service that no interface can have, and one for several replicas.

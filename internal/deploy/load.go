@@ -29,9 +29,10 @@ type Source struct {
 
 // Project is a Compose project as its files describe it.
 type Project struct {
-	compose *types.Project
-	version string // of the first file; empty: it has none
-	texts   *texts // for places; nil: not read yet
+	compose   *types.Project
+	version   string   // of the first file; empty: it has none
+	overrides []string // of an earlier run, which do not count
+	texts     *texts   // for places; nil: not read yet
 }
 
 // marker is the beginning of each override. It distinguishes an override from a file that a person wrote.
@@ -74,10 +75,10 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := leaveOverrides(options); err != nil {
+	p := &Project{}
+	if p.overrides, err = leaveOverrides(options); err != nil {
 		return nil, err
 	}
-	p := &Project{}
 	for i, file := range options.ConfigPaths {
 		version, err := versionOf(file)
 		if err != nil {
@@ -94,27 +95,29 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 	return p, p.scale(from.Scale)
 }
 
-// leaveOverrides removes overrides from the list of files.
-func leaveOverrides(options *cli.ProjectOptions) error {
+// leaveOverrides removes overrides from the list of files, and returns them.
+func leaveOverrides(options *cli.ProjectOptions) (overrides []string, err error) {
 	if len(options.ConfigPaths) == 0 {
-		return errors.New("there is no Compose file here; name it with -f")
+		return nil, errors.New("there is no Compose file here; name it with -f")
 	}
 	var left []string
 	for _, file := range options.ConfigPaths {
 		ours, err := IsOverride(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !ours {
+		if ours {
+			overrides = append(overrides, file)
+		} else {
 			left = append(left, file)
 		}
 	}
 	if len(left) == 0 {
-		return fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside",
+		return nil, fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside",
 			strings.Join(options.ConfigPaths, ", "))
 	}
 	options.ConfigPaths = left
-	return nil
+	return overrides, nil
 }
 
 // versionOf returns the version key of a file. Older versions of docker-compose require the same version in all files

@@ -126,6 +126,9 @@ func (s *site) draw() (*drawing, error) {
 		in.Ran = ran
 	}
 	plan, more := rollout.Draw(in)
+	if !stops {
+		problems = append(problems, wants.CheckSubnets(plan.Stay(in.Networks)))
+	}
 	if err := deploy.Join(append(problems, err, more)...); err != nil {
 		return nil, err
 	}

@@ -130,7 +130,8 @@ func (g *generated) files() string {
 	}
 	b.WriteString("networks:\n" +
 		"  front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.8.0.0/24}]}}\n" +
-		"  dual: {enable_ipv6: true, ipam: {driver: berth, options: {network: dual}}}\n")
+		"  dual: {enable_ipv6: true, ipam: {driver: berth, options: {network: dual}, config: [{subnet: 10.9.0.0/24}, " +
+		"{subnet: 'fd00:9::/64'}]}}\n")
 	return b.String()
 }
 

@@ -60,6 +60,21 @@ func (d *drawing) networks() {
 	}
 }
 
+// Stay returns the subnets of the networks that the plan leaves as they are, by name.
+func (p *Plan) Stay(all []NetworkState) map[string][]netip.Prefix {
+	stay := map[string][]netip.Prefix{}
+	for i := range all {
+		has := &all[i].Has
+		if !all[i].There || slices.ContainsFunc(p.Networks, func(n *Network) bool { return n.ID == has.ID }) {
+			continue
+		}
+		for j := range has.Pools {
+			stay[has.Name] = append(stay[has.Name], has.Pools[j].Subnet.Masked())
+		}
+	}
+	return stay
+}
+
 // describe describes the change of the network for a person.
 func (n *Network) describe() string {
 	return fmt.Sprintf("the network %s is recreated: %s", n.Name, strings.Join(n.Why, "; "))
