@@ -19,18 +19,37 @@ import (
 const maxAux = 64
 
 // Carry gives the new network what the engine's own IPAM can keep of the plan. Pools become its --ip-range, one aligned
-// block. Addresses that nobody may get by chance become its --aux-address: those of devices and other hosts,
-// those reserved for nobody on the network, and exclusions. Lost gets a sentence for each thing that does not fit. Call
-// it after Planned and Endpoints are known. host is the name of this host.
+// block. Addresses that nobody else may get become its --aux-address: those of devices and other hosts, those reserved
+// for nobody on the network, and exclusions. The engine takes such an address anywhere in the subnet. Those of the
+// --ip-range come first, because the engine would choose them; the others it gives to a container that asks. Lost gets a
+// sentence for each thing that does not fit. Call it after Planned and Endpoints are known. host is the name of this
+// host.
 func (n *Note) Carry(rec *pin.Records, host string) {
-	left := maxAux
+	var all []*carrying
 	for i := range n.New.IPAM.Config {
 		config := &n.New.IPAM.Config[i]
 		for j := range rec.Subnets {
 			sub := &rec.Subnets[j]
 			if sub.CIDR == config.Subnet.Masked() && slices.Contains(n.Planned, sub.NetworkID.String()) {
 				n.carryPools(config, sub)
-				left = n.carryKept(config, sub, keptBy(rec, sub, host), left)
+				all = append(all, n.carrying(config, sub, slices.Collect(keptBy(rec, sub, host))))
+			}
+		}
+	}
+	left := maxAux
+	for _, c := range all {
+		left = c.keep(c.chosen, left)
+	}
+	for _, c := range all {
+		left = c.keep(c.asked, left)
+	}
+	for _, c := range all {
+		for _, k := range c.kept {
+			switch why := fmt.Sprintf("%s: Docker keeps no more than %d addresses for Berth", k.what, maxAux); {
+			case k.lost == c.chosen:
+				n.loses("%s, and may choose it", why)
+			case k.lost != nil:
+				n.loses("%s, and gives it to a container that asks for it", why)
 			}
 		}
 	}
@@ -67,39 +86,61 @@ func (n *Note) carryPools(config *network.IPAMConfig, sub *ipam.SubnetInfo) {
 type kept struct {
 	what, name string // for a person; of the --aux-address
 	ips        netipx.IPRange
+	band       bool          // it is for containers that ask
+	lost       *netipx.IPSet // the part of the subnet in which it is not kept; nil: none
 }
 
-// carryKept adds the --aux-address, and returns how many more fit. The engine gives such an address to nobody, so those
-// of the network's containers and its gateway are left out, and those that it does not choose.
-func (n *Note) carryKept(config *network.IPAMConfig, sub *ipam.SubnetInfo, all iter.Seq[kept], left int) int {
-	chosen := config.Subnet.Masked()
-	if config.IPRange.IsValid() {
-		chosen = config.IPRange.Masked()
-	}
-	skip := slices.Concat([]netip.Addr{config.Gateway}, slices.Collect(maps.Values(config.AuxAddress)))
+// carrying adds what a plan keeps in a subnet to a Docker network.
+type carrying struct {
+	config        *network.IPAMConfig
+	kept          []kept
+	chosen, asked *netipx.IPSet // the addresses that the engine chooses, and those that it gives only on request
+	skip          []netip.Addr  // that need no --aux-address, or may have none
+}
+
+// carrying prepares for what is kept in a subnet. The engine gives an --aux-address to nobody, so those of the network's
+// containers and its gateway are skipped.
+func (n *Note) carrying(config *network.IPAMConfig, sub *ipam.SubnetInfo, all []kept) *carrying {
+	c := &carrying{config: config, kept: all,
+		skip: slices.Concat([]netip.Addr{config.Gateway}, slices.Collect(maps.Values(config.AuxAddress)))}
 	for i := range n.Endpoints {
-		skip = append(skip, n.Endpoints[i].Addresses...)
+		c.skip = append(c.skip, n.Endpoints[i].Addresses...)
 	}
-	if ends := netipx.RangeOfPrefix(sub.CIDR); ends.From().Is4() && sub.CIDR.Bits() < 31 {
-		skip = append(skip, ends.From(), ends.To())
+	whole := netipx.RangeOfPrefix(sub.CIDR)
+	if whole.From().Is4() && sub.CIDR.Bits() < 31 {
+		c.skip = append(c.skip, whole.From(), whole.To())
 	}
-	for k := range all {
-		addrs := inBoth(chosen, k.ips, skip, left+1)
+	c.chosen, c.asked = setOf(whole), &netipx.IPSet{}
+	if config.IPRange.IsValid() {
+		c.chosen = setOf(netipx.RangeOfPrefix(config.IPRange.Masked()))
+		c.asked = without(setOf(whole), c.chosen)
+	}
+	return c
+}
+
+// keep adds an --aux-address for each kept address in a part of the subnet, and returns how many more fit.
+func (c *carrying) keep(part *netipx.IPSet, left int) int {
+	for i := range c.kept {
+		k := &c.kept[i]
+		if k.band && part == c.asked {
+			continue
+		}
+		addrs := inBoth(part, k.ips, c.skip, left+1)
 		if len(addrs) > left {
-			n.loses("%s: Docker keeps no more than %d addresses for Berth", k.what, maxAux)
+			k.lost = cmp.Or(k.lost, part)
 			continue
 		}
 		for _, addr := range addrs {
 			name := k.name
-			if _, used := config.AuxAddress[name]; name == "" || used {
+			if _, used := c.config.AuxAddress[name]; name == "" || used {
 				name = fmt.Sprint(cmp.Or(k.name, "kept"), "-", addr)
 			}
-			if config.AuxAddress == nil {
-				config.AuxAddress = map[string]netip.Addr{}
+			if c.config.AuxAddress == nil {
+				c.config.AuxAddress = map[string]netip.Addr{}
 			}
-			config.AuxAddress[name] = addr
+			c.config.AuxAddress[name] = addr
 		}
-		skip, left = append(skip, addrs...), left-len(addrs)
+		c.skip, left = append(c.skip, addrs...), left-len(addrs)
 	}
 	return left
 }
@@ -120,24 +161,26 @@ func keptBy(rec *pin.Records, sub *ipam.SubnetInfo, host string) iter.Seq[kept] 
 			case l.Host != host:
 				who = "held on host " + l.Host
 			}
-			if who != "" && !yield(kept{fmt.Sprintf("%s, %s", l.Address, who), cmp.Or(l.Name, l.Host), single(l.Address)}) {
+			if who != "" && !yield(kept{what: fmt.Sprintf("%s, %s", l.Address, who), name: cmp.Or(l.Name, l.Host),
+				ips: single(l.Address)}) {
 				return
 			}
 		}
 		for i := range rec.Reservations {
 			r := &rec.Reservations[i]
 			if r.Space == sub.Space && r.Subnet == sub.CIDR && r.Address.IsValid() &&
-				!yield(kept{fmt.Sprintf("%s, reserved for %s", r.Address, r.Owner), r.Owner, single(r.Address)}) {
+				!yield(kept{what: fmt.Sprintf("%s, reserved for %s", r.Address, r.Owner), name: r.Owner,
+					ips: single(r.Address)}) {
 				return
 			}
 		}
 		for _, x := range sub.Exclusions {
-			if !yield(kept{"the exclusion " + x.String(), "", x.Range.IPRange}) {
+			if !yield(kept{what: "the exclusion " + x.String(), ips: x.Range.IPRange}) {
 				return
 			}
 		}
 		for _, r := range sub.Static {
-			if !yield(kept{"the static band " + r.String(), "", r.IPRange}) {
+			if !yield(kept{what: "the static band " + r.String(), ips: r.IPRange, band: true}) {
 				return
 			}
 		}
@@ -157,12 +200,24 @@ func setOf(ranges ...netipx.IPRange) *netipx.IPSet {
 	return set
 }
 
-// inBoth returns the first addresses that a prefix and a range have in common, without some.
-func inBoth(prefix netip.Prefix, r netipx.IPRange, without []netip.Addr, most int) (all []netip.Addr) {
+// without returns the addresses of one set that are not in another.
+func without(all, some *netipx.IPSet) *netipx.IPSet {
 	var b netipx.IPSetBuilder
-	b.AddPrefix(prefix)
+	b.AddSet(all)
+	b.RemoveSet(some)
+	set, err := b.IPSet()
+	if err != nil {
+		return &netipx.IPSet{}
+	}
+	return set
+}
+
+// inBoth returns the first addresses that a set and a range have in common, without some.
+func inBoth(part *netipx.IPSet, r netipx.IPRange, skip []netip.Addr, most int) (all []netip.Addr) {
+	var b netipx.IPSetBuilder
+	b.AddSet(part)
 	b.Intersect(setOf(r))
-	for _, addr := range without {
+	for _, addr := range skip {
 		if addr.IsValid() {
 			b.Remove(addr)
 		}

@@ -149,9 +149,17 @@ func TestCarry(t *testing.T) {
 				t.Fatalf("Berth chose %s, Docker does not, and nothing is said: %+v, %q", addr, config, said)
 			}
 		}
-		for _, aux := range config.AuxAddress {
-			if d.hasContainer(aux) {
-				t.Fatalf("the container with %s cannot start", aux)
+		aux := map[netip.Addr]bool{}
+		for _, addr := range config.AuxAddress {
+			if aux[addr] = true; d.hasContainer(addr) {
+				t.Fatalf("the container with %s cannot start", addr)
+			}
+		}
+		for k := range keptBy(d.rec, &d.rec.Subnets[0], "a") {
+			for addr := k.ips.From(); addr.Compare(k.ips.To()) <= 0; addr = addr.Next() {
+				if !aux[addr] && !d.hasContainer(addr) && addr != config.Gateway && !strings.Contains(said, k.what+":") {
+					t.Fatalf("%s of %s is not kept, and not named: %+v, %q", addr, k.what, config, said)
+				}
 			}
 		}
 		plan, err := docker.AdoptPlan(ipam.EngineView{Networks: []ipam.EngineNetwork{{ID: "1", Name: "lan",
@@ -203,7 +211,25 @@ func TestCarryOne(t *testing.T) {
 			}},
 		{name: "a large exclusion", pools: []string{"10.9.0.0-10.9.0.255"}, more: func(d *drawn) {
 			d.rec.Subnets[0].Exclusions = []ipam.Exclusion{{Range: rangeOf("10.9.0.2-10.9.0.99"), Note: "DHCP"}}
-		}, lost: []string{"the exclusion 10.9.0.2-10.9.0.99 (DHCP): Docker keeps no more than 64 addresses for Berth"}},
+		}, lost: []string{"the exclusion 10.9.0.2-10.9.0.99 (DHCP): Docker keeps no more than 64 addresses for Berth, " +
+			"and may choose it"}},
+		{name: "outside the pool", pools: []string{"10.9.0.128-10.9.0.255"}, ipRange: "10.9.0.128/25",
+			aux: map[string]string{"nas": "10.9.0.20", "later": "10.9.0.30", "kept-10.9.0.5": "10.9.0.5",
+				"kept-10.9.0.140": "10.9.0.140"}, more: func(d *drawn) {
+				d.rec.Leases = append(d.rec.Leases, ipam.LeaseInfo{Address: addr("10.9.0.20"), Subnet: cidr, Space: "local",
+					Kind: ipam.External, State: "held", Name: "nas", Host: "a"})
+				d.rec.Reservations = append(d.rec.Reservations, ipam.ReservationInfo{Owner: "later",
+					Address: addr("10.9.0.30"), Space: "local", Subnet: cidr})
+				d.rec.Subnets[0].Exclusions = []ipam.Exclusion{{Range: rangeOf("10.9.0.5-10.9.0.5")},
+					{Range: rangeOf("10.9.0.140-10.9.0.140")}}
+				d.rec.Subnets[0].Static = []ipam.Range{rangeOf("10.9.0.40-10.9.0.50")} // --ip goes on taking these
+			}},
+		{name: "too much outside the pool", pools: []string{"10.9.0.128-10.9.0.255"}, ipRange: "10.9.0.128/25",
+			aux: map[string]string{"kept-10.9.0.140": "10.9.0.140"}, more: func(d *drawn) {
+				d.rec.Subnets[0].Exclusions = []ipam.Exclusion{{Range: rangeOf("10.9.0.2-10.9.0.99")},
+					{Range: rangeOf("10.9.0.140-10.9.0.140")}}
+			}, lost: []string{"the exclusion 10.9.0.2-10.9.0.99: Docker keeps no more than 64 addresses for Berth, and gives " +
+				"it to a container that asks for it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &drawn{cidr: cidr, rec: &pin.Records{}}
