@@ -17,7 +17,7 @@ import (
 // attachPlanned attaches to a subnet of a network that the request names (`--ipam-opt network=NAME`).
 func attachPlanned(c *ledger.Change, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	SinceRenamed(c.Index(), &req)
-	n, err := c.NetworkOf(req.Network, nil)
+	n, err := c.NetworkAsked(req.Network)
 	if err != nil {
 		return ipam.PoolGrant{}, err
 	}

@@ -162,8 +162,12 @@ func (n *network) adopt(m Mapping) {
 // option returns an option that `docker network create` takes as --ipam-opt.
 func (n *network) option(key string) string { return n.compose.Ipam.Options[key] }
 
+// byRef returns the network that a request of Docker names: by its name, its id, or a former name.
 func byRef(plan []ipam.NetworkInfo, ref string) *ipam.NetworkInfo {
 	i := slices.IndexFunc(plan, func(n ipam.NetworkInfo) bool { return n.Name == ref || n.ID.String() == ref })
+	if i < 0 {
+		i = slices.IndexFunc(plan, func(n ipam.NetworkInfo) bool { return slices.Contains(n.FormerNames, ref) })
+	}
 	if i < 0 {
 		return nil
 	}

@@ -39,6 +39,8 @@ type Network struct {
 	PutBack PutBackMode `json:"put_back,omitempty"`
 	Note    string      `json:"note,omitempty"` // its purpose, in a person's words
 	Created time.Time   `json:"created"`
+	// FormerNames are accepted from Docker (`--ipam-opt network=NAME`) until another network gets them; oldest first.
+	FormerNames []string `json:"former_names,omitempty"`
 
 	// Planned networks were made, edited, or used for a reservation by a person. They stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`
@@ -69,6 +71,8 @@ type CreateNetwork struct {
 	Static     []Range      `json:"static,omitempty"`
 	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
+	// names that Docker's requests may also use, see Network
+	FormerNames []string `json:"former_names,omitempty"`
 }
 
 // Network returns the record of the network that the edit creates, without its subnets.
@@ -79,7 +83,7 @@ func (e *CreateNetwork) Network(id ID, now time.Time) (*Network, error) {
 	}
 	said := ModifyNetwork{Tags: map[string]*string{}, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
 		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe, PutBack: &e.PutBack, Note: &e.Note,
-		OwnerRules: e.OwnerRules}
+		OwnerRules: e.OwnerRules, FormerNames: &e.FormerNames}
 	for key, value := range e.Tags {
 		said.Tags[key] = &value
 	}
@@ -100,6 +104,8 @@ type ModifyNetwork struct {
 	Probe      *string            `json:"probe,omitempty"`    // empty: no probes
 	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
 	Note       *string            `json:"note,omitempty"`     // empty removes the note
+	// replaces the former names; a new Name adds the present one
+	FormerNames *[]string `json:"former_names,omitempty"`
 	// replaces the bands for static use
 	Static *[]Range `json:"static,omitempty"`
 	// each replaces the rule with the same pattern; one without owner and pool removes it
@@ -165,6 +171,11 @@ func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 			return nil, err
 		}
 	}
+	if e.FormerNames != nil {
+		if err := n.setFormerNames(*e.FormerNames); err != nil {
+			return nil, err
+		}
+	}
 	if e.Probe != nil {
 		n.Probe = *e.Probe
 		if err := (LANTerms{DHCPParent: n.Probe}).CheckDHCP(); err != nil {
@@ -194,6 +205,7 @@ type PlannedNetwork struct {
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
 	Note         string               `json:"note,omitempty"`        // its purpose, in a person's words
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
+	FormerNames  []string             `json:"former_names,omitempty"`
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
 	Static       []PlannedBand        `json:"static,omitempty"` // each goes to the subnet that contains it
 	Pools        []PlannedPool        `json:"pools,omitempty"`  // in addition to those listed with a subnet
@@ -208,7 +220,8 @@ type PlannedNetwork struct {
 func (n *Network) Document() *PlannedNetwork {
 	p := &PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
 		Links: slices.Clone(n.Links), Headroom: n.Headroom, Probe: n.Probe, PutBack: string(n.PutBack),
-		Type: string(n.Type), Note: n.Note, OwnerRules: slices.Clone(n.Rules)}
+		Type: string(n.Type), Note: n.Note, OwnerRules: slices.Clone(n.Rules),
+		FormerNames: slices.Clone(n.FormerNames)}
 	if n.Policy.Forget {
 		p.Sticky = new(false)
 	}
@@ -225,7 +238,7 @@ func (n *Network) Document() *PlannedNetwork {
 func (p *PlannedNetwork) Create() *CreateNetwork {
 	return &CreateNetwork{Name: p.Name, Space: p.Space, Tags: p.Tags, MACPrefix: p.MACPrefix, Links: p.Links,
 		Sticky: p.Sticky, Quarantine: p.Quarantine, Headroom: p.Headroom, Probe: p.Probe, PutBack: p.PutBack,
-		Type: p.Type, Note: p.Note, OwnerRules: p.OwnerRules}
+		Type: p.Type, Note: p.Note, OwnerRules: p.OwnerRules, FormerNames: p.FormerNames}
 }
 
 // NetworkInfo is a network as shown to users, with all that is planned in it.
@@ -265,6 +278,9 @@ type NetworkInfo struct {
 	Created  time.Time   `json:"created"`
 	Docker   int         `json:"docker"` // Docker networks on it
 	Use      Use         `json:"use"`    // of its addresses
+
+	// Docker's requests may still use them
+	FormerNames []string `json:"former_names,omitempty"`
 }
 
 // Shown returns the network for lists, without its contents.
@@ -274,7 +290,7 @@ func (n *Network) Shown() NetworkInfo {
 		OwnerRules: append([]OwnerRule{}, n.Rules...), Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget,
 		Quarantine: Duration(n.Policy.Quarantine), Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe,
 		PutBack: n.PutBack, Note: n.Note, Planned: n.Planned,
-		Revision: n.LastRevision(), Created: n.Created}
+		Revision: n.LastRevision(), Created: n.Created, FormerNames: slices.Clone(n.FormerNames)}
 	maps.Copy(info.Tags, n.Tags)
 	return info
 }

@@ -83,6 +83,7 @@ func cellShapes() *shapes {
 	s.codecs[reflect.TypeFor[[]ipam.OwnerRule]()] = codecOf(parseRules, formatRules)
 	s.codecs[reflect.TypeFor[[]ipam.PlannedBand]()] = codecOf(parseBands, formatBands)
 	s.codecs[reflect.TypeFor[map[string]string]()] = codecOf(parseTags, formatTags)
+	s.codecs[reflect.TypeFor[[]string]()] = codecOf(parseNames, func(all []string) string { return strings.Join(all, ";") })
 	s.codecs[reflect.TypeFor[[]ipam.Link]()] = codecOf(parseLinks, formatLinks)
 	return s
 }

@@ -100,6 +100,18 @@ func formatRules(rules []ipam.OwnerRule) string {
 	return strings.Join(parts, ";")
 }
 
+// parseNames reads "office;branch".
+func parseNames(text string) (names []string, err error) {
+	for part := range strings.SplitSeq(text, ";") {
+		name := strings.TrimSpace(part)
+		if err := ipam.CheckName("network", name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
 // parseBands reads "192.0.2.8-192.0.2.15;192.0.2.64/29".
 func parseBands(text string) ([]ipam.PlannedBand, error) {
 	var bands []ipam.PlannedBand

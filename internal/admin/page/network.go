@@ -26,11 +26,13 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 		"type", "Type",
 		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
 		"probe", "Probed by", "put_back", "Put back", "note", "Note", "mac_prefix", "MAC prefix",
+		"former_names", "Former names",
 		"static", "For static use",
 		"links", "Links",
 		"docker", "Docker networks", "planned", "Planned", "created", "Created", "network_id", "Id")})
 	p.add(t, n.Name, n.Space, n.Type, n.Tags, n.Sticky, n.Quarantine, n.Elastic,
 		unlessZero(p.of(n.Headroom)), n.Probe, string(n.PutBack), n.Note, n.MACPrefix,
+		n.FormerNames,
 		texts(n.Static, ipam.Range.String),
 		texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link }),
 		n.Docker, n.Planned, n.Created, n.ID)

@@ -222,13 +222,19 @@ func (r *leaveRun) refuseLosses() error {
 // found by subnet. If several spaces have the subnet, the network's options decide, or else the space local.
 func plannedOf(n *ipam.EngineNetwork, subnets []ipam.SubnetInfo) (ids []string) {
 	for _, sub := range n.Subnets {
-		var found []ipam.SubnetInfo
+		var found, named []ipam.SubnetInfo
 		for _, s := range subnets {
-			if s.CIDR == sub.CIDR && len(s.Attachments) > 0 && (n.Options["network"] == "" ||
-				n.Options["network"] == s.Network || n.Options["network"] == s.NetworkID.String()) &&
-				(n.Options["space"] == "" || n.Options["space"] == s.Space) {
-				found = append(found, s)
+			if s.CIDR != sub.CIDR || len(s.Attachments) == 0 ||
+				n.Options["space"] != "" && n.Options["space"] != s.Space {
+				continue
 			}
+			found = append(found, s)
+			if n.Options["network"] == s.Network || n.Options["network"] == s.NetworkID.String() {
+				named = append(named, s)
+			}
+		}
+		if len(named) > 0 { // else the planned network was renamed later
+			found = named
 		}
 		if len(found) > 1 {
 			found = slices.DeleteFunc(found, func(s ipam.SubnetInfo) bool { return s.Space != ipam.LocalSpace })

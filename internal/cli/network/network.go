@@ -117,7 +117,9 @@ func notePoolless(r *cli.Run, network string, bare []netip.Prefix) {
 	}
 }
 
-const networkModifyHelp = `Changes only what the flags name. Addresses stay with their holders. A network of
+const networkModifyHelp = `Changes only what the flags name. Addresses stay with their holders. After a new
+--name, Docker may still use the former name in --ipam-opt network=NAME until another network gets it; the
+command lists the Docker networks that were created with it. A network of
 Docker becomes a planned one and stays when Docker leaves it. --static replaces all bands. --owner-rule
 replaces the rule of the same pattern or comes last. --dhcp is for subnets with a DHCP server; none ends its
 use once nobody has an address from it. --put-back overrides berth serve --put-back for this network; default

@@ -240,6 +240,7 @@ func (pg *page) network(n *ipam.NetworkInfo) {
 	}
 	pg.Entry("probed by", n.Probe)
 	pg.Entry("put back", string(n.PutBack))
+	pg.Entry("former names", strings.Join(n.FormerNames, ", "))
 	pg.Entry("note", n.Note)
 	for _, band := range n.Static {
 		pg.Entry("static", band.String())

@@ -46,7 +46,7 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 			"the network %s is to have %d subnets; one request makes at most %d",
 			e.Name, len(e.Subnets), maxSubnets).Advise(ipam.DoImportInstead)
 	}
-	if err := nameFree(c.Change, e.Name); err != nil {
+	if err := c.takeName(e.Name, ipam.ID{}); err != nil {
 		return err
 	}
 	n, err := e.Network(c.NewID(), c.Now())
@@ -54,6 +54,9 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 		return err
 	}
 	if err := c.NameSpace(space); err != nil {
+		return err
+	}
+	if err := c.takeFormerNames(n); err != nil {
 		return err
 	}
 	p := c.plan(n)
@@ -85,14 +88,18 @@ func modifyNetwork(p *Plan, e *ipam.ModifyNetwork) error {
 	c := p.run
 	was := *p.N
 	if e.Name != nil && *e.Name != was.Name {
-		if err := nameFree(c.Change, *e.Name); err != nil {
+		if err := p.rename(&was, *e.Name); err != nil {
 			return err
 		}
-		was.Name = *e.Name
 	}
 	edited, err := e.Over(was)
 	if err != nil {
 		return err
+	}
+	if e.FormerNames != nil {
+		if err := c.takeFormerNames(edited); err != nil {
+			return err
+		}
 	}
 	if e.Elastic != nil {
 		mode, err := ipam.ParseElasticMode(*e.Elastic)

@@ -36,8 +36,9 @@ func openPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 	return c.plan(n), nil
 }
 
-// nameFree refuses an invalid name, or one that another network has.
-func nameFree(c *ledger.Change, name string) error {
+// takeName refuses an invalid name, or one that another network has. No network but its own keeps it as a
+// former name.
+func (c *run) takeName(name string, own ipam.ID) error {
 	if err := ipam.CheckNewName("network", name); err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func nameFree(c *ledger.Change, name string) error {
 		return err
 	}
 	if taken == nil {
-		return nil
+		return c.dropFormerName(name, own)
 	}
 	return ipam.Refuse(ipam.ErrInUse, "there is a network %s already; choose another name", name)
 }

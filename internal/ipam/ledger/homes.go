@@ -130,12 +130,18 @@ func (h Homes) With(ref string) (*Ledger, error) {
 }
 
 // Find returns the network that ref names, according to the indexes, and whether the host's own store has it. If both
-// stores have one of that name, space decides. It returns nil if neither has one.
+// stores have one of that name, space decides. If neither has one, ref may be a former name; else Find returns nil.
 func (h Homes) Find(ref, space string) (n *ipam.Network, own bool, err error) {
 	mine := h.Own.Named(ref)
 	var theirs *ipam.Network
 	if l, is := h.Reached(); is {
 		theirs = l.Named(ref)
+	}
+	if mine == nil && theirs == nil {
+		mine = h.Own.formerlyNamed(ref)
+		if l, is := h.Reached(); is {
+			theirs = l.formerlyNamed(ref)
+		}
 	}
 	switch {
 	case mine == nil:
@@ -194,6 +200,11 @@ func (l *Ledger) Named(ref string) *ipam.Network {
 		}
 		return nil
 	})
+}
+
+// formerlyNamed returns the network that had a name before, or nil.
+func (l *Ledger) formerlyNamed(name string) *ipam.Network {
+	return Ask(l, func(ix *Index) *ipam.Network { return ix.Network(ix.FormerlyNamed(name)) })
 }
 
 // Merged merges the sorted lists of all homes into one. Among equal elements the host's own come first.

@@ -23,6 +23,7 @@ type Index struct {
 	attachments map[ipam.ID]Cached[ipam.Attachment]
 	networks    map[ipam.ID]*NetworkIndex
 	names       map[string]ipam.ID // of networks
+	formerNames map[string]ipam.ID // of networks
 	hosts       map[string]Cached[ipam.Host]
 	mending     Cached[mending]
 	unread      []ipam.ID // subnets whose leases must be read again
@@ -52,6 +53,7 @@ func newIndex() *Index {
 		attachments: map[ipam.ID]Cached[ipam.Attachment]{},
 		networks:    map[ipam.ID]*NetworkIndex{},
 		names:       map[string]ipam.ID{},
+		formerNames: map[string]ipam.ID{},
 		hosts:       map[string]Cached[ipam.Host]{},
 		turnover:    map[ipam.ID]Turnover{},
 		suspects:    map[ipam.ID]bool{},

@@ -65,6 +65,9 @@ func (ix *Index) Host(name string) *ipam.Host { return ix.hosts[name].Value }
 // NetworkNamed returns the network of a name, or the zero ID.
 func (ix *Index) NetworkNamed(name string) ipam.ID { return ix.names[name] }
 
+// FormerlyNamed returns the network that had a name before, or the zero ID. Another network may have the name now.
+func (ix *Index) FormerlyNamed(name string) ipam.ID { return ix.formerNames[name] }
+
 // LastEvent is the greatest id of an event or lease. New ids are greater.
 func (ix *Index) LastEvent() uint64 { return ix.lastEvent }
 

@@ -86,6 +86,9 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 	case err != nil:
 		return nil, err
 	case n == nil || n.Stage == ipam.Leaving:
+		if now := c.index.Network(c.index.FormerlyNamed(ref)); now != nil {
+			return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q: it was renamed to %s", ref, now.Name)
+		}
 		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref).Advise(ipam.DoListNetworks)
 	case n.Stage == ipam.Arriving:
 		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", n.Name)
@@ -93,6 +96,26 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 		return nil, BeingCopied(n)
 	}
 	return n, nil
+}
+
+// NetworkAsked is Network for a request of Docker, which may also use a former name that no other network has.
+func (c *Change) NetworkAsked(ref string) (*ipam.Network, error) {
+	id := c.index.FormerlyNamed(ref)
+	if id == (ipam.ID{}) {
+		return c.Network(ref)
+	}
+	taken, err := c.tx.Get(NameKey(nil, ref))
+	if err != nil {
+		return nil, err
+	}
+	n, err := c.ReadNetwork(id)
+	if err != nil {
+		return nil, err
+	}
+	if taken == nil && n != nil && slices.Contains(n.FormerNames, ref) {
+		ref = id.String()
+	}
+	return c.Network(ref)
 }
 
 // FindSubnet returns the subnet of exactly this CIDR, or nil if the CIDR is free. If it overlaps another subnet, the

@@ -42,6 +42,11 @@ func (ix *Index) setNetwork(id ipam.ID, record Cached[ipam.Network]) {
 		if ix.names[before.Name] == id {
 			delete(ix.names, before.Name)
 		}
+		for _, name := range before.FormerNames {
+			if ix.formerNames[name] == id {
+				delete(ix.formerNames, name)
+			}
+		}
 		if record.Value != nil && record.Value.Policy.Quarantine < before.Policy.Quarantine {
 			for _, sub := range nx.subnets {
 				ix.suspect(sub, ix.subnets[sub])
@@ -51,6 +56,9 @@ func (ix *Index) setNetwork(id ipam.ID, record Cached[ipam.Network]) {
 	nx.record = record
 	if record.Value != nil && record.Value.Stage != ipam.Leaving {
 		ix.names[record.Value.Name] = id
+		for _, name := range record.Value.FormerNames {
+			ix.formerNames[name] = id
+		}
 	}
 	ix.dropEmpty(id, nx)
 }

@@ -62,7 +62,7 @@ func (c *comparison) network(n, is *network) {
 	edited = c.rules(of, e, f.OwnerRules, was.OwnerRules) || edited
 	wanted, before := inForce(f), inForce(was)
 	edited = c.settings(of, e, &wanted, &before, func(key string) bool {
-		return key != "name" && key != "elastic" && (c.opt.Prune || said(f, key))
+		return key != "name" && key != "elastic" && (c.opt.Prune && key != "former_names" || said(f, key))
 	}) || edited
 	if edited {
 		c.edit(changes, f.Line, e)
