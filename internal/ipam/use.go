@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -29,10 +30,64 @@ const (
 	AddressOutside     AddressState = "outside"     // in no pool, given only on request
 )
 
+// StateLegend is how a state is shown to people, on the page and by the command line.
+type StateLegend struct {
+	State AddressState
+	Word  string
+	Sign  string // of one address on the page's map
+	Mark  byte   // of one address on a pool's map (MarkTaken and so on); 0: no pool has it
+}
+
+// The marks of a pool's map. The map in JSON has only X and a dot.
+const (
+	MarkTaken    = 'X'
+	MarkExcluded = '-'
+	MarkFree     = '.'
+)
+
+// Legend returns how all states are shown, in their order. Page, command line and help take words, signs and order from
+// here.
+func Legend() []StateLegend {
+	return []StateLegend{
+		{AddressLeased, "held", "H", MarkTaken},
+		{AddressQuarantined, "quarantined", "Q", MarkTaken},
+		{AddressReserved, "idle", "I", MarkTaken}, // "reserved" also means those that are held
+		{AddressExcluded, "excluded", "-", MarkExcluded},
+		{AddressFree, "free", ".", MarkFree},
+		{AddressOutside, "in no pool", "o", 0},
+	}
+}
+
+// Legend returns how the state is shown.
+func (s AddressState) Legend() StateLegend {
+	for _, l := range Legend() {
+		if l.State == s {
+			return l
+		}
+	}
+	return StateLegend{State: s, Word: string(s)}
+}
+
+// MarkWords returns the words of the states that share a mark on a pool's map: "held, quarantined or idle".
+func MarkWords(mark byte) string {
+	var words []string
+	for _, l := range Legend() {
+		if l.Mark == mark {
+			words = append(words, l.Word)
+		}
+	}
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
 // AddressStates returns all states in their order.
-func AddressStates() []AddressState {
-	return []AddressState{AddressLeased, AddressQuarantined, AddressReserved, AddressExcluded, AddressFree,
-		AddressOutside}
+func AddressStates() (all []AddressState) {
+	for _, l := range Legend() {
+		all = append(all, l.State)
+	}
+	return all
 }
 
 // Claim is what keeps an address for somebody. The zero Claim keeps it for nobody.

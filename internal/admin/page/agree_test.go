@@ -318,7 +318,7 @@ func drawn(t *rapid.T, h http.Handler, w *walk, target string, view *told) {
 	cells := cellsOf(t, asked(t, h, target))
 	if w.sub.CIDR.Addr().BitLen()-w.sub.CIDR.Bits() <= 8 {
 		for _, a := range w.addresses() {
-			if got := cmp.Or(cells[a.String()], "nothing"); got != string(w.state(a)) {
+			if got := cmp.Or(cells[a.String()], "nothing"); got != w.state(a).Legend().Word {
 				t.Fatalf("%s is drawn as %s, and is %s", a, got, w.state(a))
 			}
 		}

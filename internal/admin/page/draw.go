@@ -52,12 +52,8 @@ const (
 
 // keyOf returns the key of a map: the names of the states.
 func keyOf() (all []mapKey) {
-	for _, state := range ipam.AddressStates() {
-		text := string(state)
-		if state == ipam.AddressOutside {
-			text = "outside, in no pool"
-		}
-		all = append(all, mapKey{string(state), signs[state], text})
+	for _, l := range ipam.Legend() {
+		all = append(all, mapKey{string(l.State), l.Sign, l.Word})
 	}
 	return all
 }
@@ -77,8 +73,8 @@ func cellMap(l *ipam.Layout, root string) *drawing {
 		row := &l.Rows[n]
 		for addr := row.Range.From(); addr.IsValid() && !row.Range.To().Less(addr); addr = addr.Next() {
 			x, y := d.place(i)
-			c := mapCell{X: x, Y: y, State: string(row.State), Sign: signs[row.State],
-				Title: addr.String() + ": " + string(row.State), Link: addressLink(root, l.Subnet.Space, addr)}
+			c := mapCell{X: x, Y: y, State: string(row.State), Sign: row.State.Legend().Sign,
+				Title: addr.String() + ": " + row.State.Legend().Word, Link: addressLink(root, l.Subnet.Space, addr)}
 			if name := nameOf(row); name != "" {
 				c.Title += ", " + name
 			}
@@ -112,8 +108,8 @@ func partMap(l *ipam.Layout, root string) *drawing {
 		figure = "number"
 	}
 	d := &drawing{Title: "Map of " + l.Within.String(), Key: keyOf(),
-		Text: fmt.Sprintf("Each cell is a part of it, with the %s of its addresses that are leased, quarantined or "+
-			"reserved, in all: %s. The table of parts says the same.", figure, countsText(&l.Sum))}
+		Text: fmt.Sprintf("Each cell is a part of it, with the %s of its addresses that are %s, "+
+			"in all: %s. The table of parts says the same.", figure, ipam.MarkWords(ipam.MarkTaken), countsText(&l.Sum))}
 	for i := range l.Parts {
 		part := &l.Parts[i]
 		x, y := d.place(i)

@@ -71,7 +71,7 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 	t := s.table(&table{Name: "networks", Title: "Networks",
 		None: "There is no network yet. Create one with `berth network create`, or let Docker make one:", Begin: "docker network create --ipam-driver berth front",
 		Columns: columns("network", "Network", "cidrs", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
-			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
+			"reserved", "#Idle", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
 			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
 	p.offer(r, s, offered{"Create a network", link(root, []string{"change", creating})})
 	return arrange(r, t, "-used", listed[ipam.NetworkInfo]{all, func(n *ipam.NetworkInfo) *ipam.Use { return &n.Use },

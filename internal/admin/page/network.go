@@ -74,7 +74,7 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 	root := rootOf(r)
 	t := s.table(&table{Name: "subnets", Title: "Subnets", None: "It has no subnet. Add one:",
 		Begin: "berth subnet add " + n.Name + " 10.1.0.0/24 --pool", Columns: columns(
-			"subnet", "Subnet", "used", "Used", "leased", "#Held", "reserved", "#Reserved", "quarantined", "#Quarantined",
+			"subnet", "Subnet", "used", "Used", "leased", "#Held", "reserved", "#Idle", "quarantined", "#Quarantined",
 			"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
 			"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
 	if n.Use.Pools == 0 && len(n.Subnets) > 0 {

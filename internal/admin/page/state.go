@@ -12,7 +12,7 @@ const writableTime = 5 * time.Second
 // state shows the state of the stores and of the witness, and the number of findings.
 func (p *Page) state(r *http.Request, s *shown) error {
 	t := s.table(&table{Name: "state", One: true, Columns: columns("store", "Store", "cluster", "Cluster", "witness",
-		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Held", "reserved", "Reserved")})
+		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Held", "reserved", "Idle")})
 	totals, err := p.cfg.Service.Totals(r.Context())
 	if err != nil {
 		return err

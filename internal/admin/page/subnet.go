@@ -87,7 +87,7 @@ func layoutAsked(r *http.Request) (id ipam.ID, f ipam.LayoutFilter, err error) {
 func (p *Page) subnetFacts(s *shown, l *ipam.Layout, network, root string) {
 	sub := &l.Subnet
 	t := s.table(&table{Name: "subnet", One: true, Columns: columns("subnet", "Subnet", "network", "Network", "space",
-		"Space", "part", "Part", "leased", "Held", "quarantined", "Quarantined", "reserved", "Reserved", "excluded",
+		"Space", "part", "Part", "leased", "Held", "quarantined", "Quarantined", "reserved", "Idle", "excluded",
 		"Excluded", "free", "Free", "outside", "In no pool", "gateway", "Gateway", "gateway_note", "Gateway's note", "name",
 		"Name", "note", "Note", "dhcp", "DHCP", "created", "Created", "subnet_id", "Id", "network_id", "Network's id")})
 	var part any
@@ -118,7 +118,7 @@ func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 	}
 	s.Blocks = append(s.Blocks, block{Map: partMap(l, root)})
 	t := s.table(&table{Name: "parts", Title: "Parts", Folded: true, Columns: columns("part", "Part", "leased", "#Held",
-		"quarantined", "#Quarantined", "reserved", "#Reserved", "excluded", "-#Excluded", "free", "#Free", "outside",
+		"quarantined", "#Quarantined", "reserved", "#Idle", "excluded", "-#Excluded", "free", "#Free", "outside",
 		"-#In no pool")})
 	for i := range l.Parts {
 		part := &l.Parts[i]

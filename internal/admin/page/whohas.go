@@ -59,12 +59,10 @@ func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 
 func sizeOf(r ipam.Range) *big.Int { return alloc.Size(r.IPRange) }
 
-// signs are the signs of the states, so that nobody needs to distinguish colours.
-var signs = map[ipam.AddressState]string{ipam.AddressLeased: "L", ipam.AddressQuarantined: "Q",
-	ipam.AddressReserved: "R", ipam.AddressExcluded: "×", ipam.AddressFree: "·", ipam.AddressOutside: "–"}
-
+// stateCell shows a state with its sign, so that nobody needs to distinguish colours.
 func stateCell(state ipam.AddressState) cell {
-	return cell{Value: string(state), Text: string(state), Sign: signs[state], State: string(state)}
+	l := state.Legend()
+	return cell{Value: string(state), Text: l.Word, Sign: l.Sign, State: string(state)}
 }
 
 func sizeOfPrefix(p netip.Prefix) *big.Int { return alloc.Size(netipx.RangeOfPrefix(p)) }

@@ -32,7 +32,7 @@ func excludedIn(p *ipam.PoolPlan, excluded []ipam.ExclusionPlan) string {
 			to = distance(p.Start, e.End)
 		}
 		for i := from; i <= to; i++ {
-			text[i] = '-'
+			text[i] = ipam.MarkExcluded
 		}
 	}
 	return string(text)
@@ -52,7 +52,7 @@ func foldMap(first netip.Addr, m string) []mapRow {
 		start := addrAt(first, at)
 		if run := uniform(m[at:]); run > foldIn*foldAt {
 			rows = append(rows, mapRow{start.String(), fmt.Sprintf("all %s to %s: %d lines, %d addresses",
-				meaning(m[at]), addrAt(first, at+run-1), (run+foldAt-1)/foldAt, run)})
+				ipam.MarkWords(m[at]), addrAt(first, at+run-1), (run+foldAt-1)/foldAt, run)})
 			at += run
 			continue
 		}
@@ -70,16 +70,6 @@ func uniform(m string) int {
 		return run
 	}
 	return run / foldAt * foldAt
-}
-
-func meaning(c byte) string {
-	switch c {
-	case '.':
-		return "free"
-	case '-':
-		return "excluded"
-	}
-	return "taken"
 }
 
 // addrAt returns the nth address after start, for n up to ipam.MaxMap.

@@ -43,12 +43,12 @@ func TestFoldMap(t *testing.T) {
 			"\n192.0.2.128 " + dots(64) + "\n192.0.2.192 " + dots(64) + "\n"},
 		{"more are told", "192.0.2.0", dots(257), "192.0.2.0 all free to 192.0.3.0: 5 lines, 257 addresses\n"},
 		{"the taken too", "10.0.0.0", taken(65536),
-			"10.0.0.0 all taken to 10.0.255.255: 1024 lines, 65536 addresses\n"},
+			"10.0.0.0 all held, quarantined or idle to 10.0.255.255: 1024 lines, 65536 addresses\n"},
 		{"between drawn ones", "10.0.255.0", "X" + dots(63) + dots(640) + "." + taken(63) + dots(3),
 			"10.0.255.0 X" + dots(63) + "\n10.0.255.64 all free to 10.1.1.191: 10 lines, 640 addresses\n10.1.1.192 ." +
 				taken(63) + "\n10.1.2.0 ...\n"},
 		{"one after the other", "10.0.0.0", dots(320) + taken(322),
-			"10.0.0.0 all free to 10.0.1.63: 5 lines, 320 addresses\n10.0.1.64 all taken to 10.0.2.129: 6 lines, 322 " +
+			"10.0.0.0 all free to 10.0.1.63: 5 lines, 320 addresses\n10.0.1.64 all held, quarantined or idle to 10.0.2.129: 6 lines, 322 " +
 				"addresses\n"},
 		{"what is left of a line is drawn", "10.0.0.0", dots(330) + "X",
 			"10.0.0.0 all free to 10.0.1.63: 5 lines, 320 addresses\n10.0.1.64 ..........X\n"},
@@ -96,11 +96,8 @@ func TestFoldMapLosesNothing(t *testing.T) {
 
 // readRun expands a line that stands for several, and checks that its numbers agree.
 func readRun(t *rapid.T, from netip.Addr, text string) string {
-	var state string
 	var lines, addresses int
-	if _, err := fmt.Sscanf(text, "all %s to ", &state); err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	state, _, _ := strings.Cut(strings.TrimPrefix(text, "all "), " to ")
 	_, counts, _ := strings.Cut(text, ": ")
 	if _, err := fmt.Sscanf(counts, "%d lines, %d addresses", &lines, &addresses); err != nil {
 		t.Fatalf("%q: %v", text, err)
@@ -111,7 +108,7 @@ func readRun(t *rapid.T, from netip.Addr, text string) string {
 	if size.Int64() != int64(addresses) || (addresses+foldAt-1)/foldAt != lines || lines <= foldIn {
 		t.Fatalf("%q begins at %s", text, from)
 	}
-	return strings.Repeat(map[string]string{"free": ".", "taken": "X"}[state], addresses)
+	return strings.Repeat(map[string]string{"free": ".", "held, quarantined or idle": "X"}[state], addresses)
 }
 
 // The page of a full network and of an empty one. GA-1, GA-23
@@ -183,7 +180,7 @@ SUBNET 198.51.100.0/30  old
   in use      0 held, 0 reserved, 0 Docker networks
   no pool: Berth assigns an address only on request
 
-X taken   - excluded   . free
+X held, quarantined or idle   - excluded   . free
 `
 
 const barePage = `NETWORK wire
@@ -193,3 +190,17 @@ const barePage = `NETWORK wire
   in use      0 held, 0 reserved, 0 Docker networks
   made for    Docker; it ends with its last Docker network, unless it is edited
 `
+
+// The legend has the words and the order of the page's (ipam.Legend), for all states that a pool's address can have.
+func TestLegend(t *testing.T) {
+	for _, legend := range []string{legendText("   "), networkShowHelp} {
+		at := -1
+		for _, l := range ipam.Legend() {
+			next := strings.Index(legend, l.Word)
+			if l.Mark != 0 && next <= at {
+				t.Errorf("%q lacks %q in its place", legend, l.Word)
+			}
+			at = max(at, next)
+		}
+	}
+}

@@ -13,8 +13,8 @@ import (
 )
 
 const networkShowHelp = `Shows a network with its plan, and a map of each pool. One character is one address:
-X taken, - excluded, . free. A line starts with its first address and has 64. One line replaces more than four
-equal lines. Pools of more than 65,536 addresses have no map.
+X held, quarantined or idle (reserved, without a holder), - excluded, . free. A line starts with its first
+address and has 64. One line replaces more than four equal lines. Pools of more than 65,536 addresses have no map.
 
 NETWORK is a name, an id or the name of a Docker network. A dual-stack Docker network is two networks; the
 command shows both.
@@ -42,6 +42,15 @@ type page struct {
 	drawn bool // it has a map
 }
 
+// legendText explains the marks of a map, in the words and the order of the page.
+func legendText(between string) string {
+	var all []string
+	for _, mark := range []byte{ipam.MarkTaken, ipam.MarkExcluded, ipam.MarkFree} {
+		all = append(all, string(mark)+" "+ipam.MarkWords(mark))
+	}
+	return strings.Join(all, between)
+}
+
 // writeNetwork writes the page of a network.
 func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	pg := &page{}
@@ -51,7 +60,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	}
 	if pg.drawn {
 		pg.Line("")
-		pg.Line("X taken   - excluded   . free")
+		pg.Line("%s", legendText("   "))
 	}
 	return pg.Show(w)
 }
