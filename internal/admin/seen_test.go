@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 	subnets, err := h.server.cfg.Service.Subnets(t.Context(), "lab")
 	must(t, err)
 	network, subnet := subnets[0].Network, subnets[0].ID.String()
-	hosts := "a store of its own"
+	hosts := "is not in a cluster"
 	if overTwo {
 		hosts = "<td>alpha</td>"
 	}
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 		look /network/$network -> 200 Content-Type: text/html && 10.1.0.0/24
 		look /network/$network?format=json -> 200 Content-Type: application/json && "subnets":[{"subnet":"10.1.0.0/24"
 		look /network/nowhere -> 404 Content-Type: text/html && no network
-		look /subnet/$subnet -> 200 Content-Type: text/html && <title>10.1.0.2: leased, web</title>
+		look /subnet/$subnet -> 200 Content-Type: text/html && <title>10.1.0.2: held, web</title>
 		look /subnet/$subnet?format=json
 			-> 200 Content-Type: application/json && {"address":"10.1.0.2","state":"leased","addresses":1,"name":"web"
 		look /subnet/$subnet?part=10.1.0.0/30 -> 200 Content-Type: text/html && Part 10.1.0.0/30 of 10.1.0.0/24

@@ -169,8 +169,8 @@ func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.
 	}
 	if changed {
 		return ipam.Refuse(ipam.ErrInvalid,
-			"network %s is planned, and its tags, sticky and quarantine are not for a "+
-				"Docker network to change", n.Name).Advise(ipam.DoModifyNetwork, n.Name)
+			"network %s is planned, so a Docker network cannot change its tags, sticky or quarantine; leave them out",
+			n.Name).OrAdvise(ipam.DoModifyNetwork, n.Name)
 	}
 	if req.NoGateway && sub.Gateway.IsValid() {
 		return ipam.Refuse(ipam.ErrInvalid,

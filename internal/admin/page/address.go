@@ -169,7 +169,7 @@ func (p *Page) knownSince(r *http.Request, s *shown) error {
 	if err != nil || len(first) == 0 {
 		return err
 	}
-	s.note("Events are kept since " + p.of(first[0].Time).Text + "; of what ended before that nothing is known.")
+	s.note("History starts at " + p.of(first[0].Time).Text + ".")
 	return nil
 }
 

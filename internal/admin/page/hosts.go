@@ -15,7 +15,7 @@ func (p *Page) hosts(r *http.Request) (*shown, error) {
 	s := &shown{Title: "Hosts", File: "hosts", Here: "hosts"}
 	all, err := p.cfg.Service.Hosts(r.Context())
 	if errors.Is(err, ipam.ErrAlone) {
-		s.note("This host has a store of its own. Several hosts share one where their daemons are started with --store etcd.")
+		s.note("This host is not in a cluster. Hosts share a store if each daemon runs with --store etcd.")
 		all, err = nil, nil
 	}
 	if err != nil {

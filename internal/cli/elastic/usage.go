@@ -51,7 +51,7 @@ func usageCommand() cli.Row {
 				return err
 			}
 			if !report.KnownSince.IsZero() {
-				r.Note("events reach back to %s only: of addresses that were released before, nothing is known",
+				r.Note("events reach back to %s only; addresses released before that are not counted",
 					cli.LocalTime(report.KnownSince))
 			}
 			return show.Object(&report, func(w io.Writer) error { return form.write(r.Program, w, &report) })
