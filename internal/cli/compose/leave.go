@@ -17,7 +17,7 @@ import (
 const leaveHelp = `Moves a Docker network, or all networks of a Compose project, back to the engine's own IPAM
 driver. Subnets, gateways, options and labels stay. A pool becomes its --ip-range, as one aligned block;
 devices, exclusions and reservations of owners that are not on it become auxiliary addresses, 64 at most. The
-command warns of what does not fit. Each container keeps its address and requests it from then on, as with
+command names what does not fit. Each container keeps its address and requests it from then on, as with
 docker run --ip. A container that does not run gets the address that Berth would give it. It is the way back
 from berth adopt.
 
@@ -35,8 +35,8 @@ recreated.
 The command first saves what it needs to a note. If a run is interrupted, run the command again to finish it.
 If the engine refuses the new network, the command recreates the old one.
 
-At the end it removes the network's plan and reservations from Berth, unless somebody else uses them; --keep
-keeps them.`
+At the end it removes the network's plan and reservations from Berth; --keep keeps them. A device or another
+Docker network keeps them, too.`
 
 // leaveFlags are the flags of leave.
 type leaveFlags struct {
@@ -77,6 +77,7 @@ type leaveRun struct {
 	flags     *leaveFlags
 	connector *leave.Connector
 	notes     *leaveNotes
+	keepers   map[string][]string // who keeps plans, by their ids; empty for an interrupted run
 }
 
 // leaving moves networks away from Berth. It reads them from the engine, or from the notes of an interrupted run. A
@@ -161,6 +162,7 @@ func (r *leaveRun) begin(what string) (*leaveNotes, error) {
 			gateways[l.Subnet] = l.Address
 		}
 	}
+networks:
 	for _, n := range view.Networks {
 		note, err := r.connector.Read(r, n.Name, pins, gateways, r.Now())
 		switch {
@@ -182,7 +184,7 @@ func (r *leaveRun) begin(what string) (*leaveNotes, error) {
 		case n.Name == what || n.ID == what:
 			notes.Networks, notes.Project = []*leave.Note{note}, ""
 			note.Carry(rec, view.Host)
-			return notes, nil
+			break networks
 		case note.Project == what:
 			note.Carry(rec, view.Host)
 			notes.Networks, notes.Project = append(notes.Networks, note), what
@@ -191,6 +193,12 @@ func (r *leaveRun) begin(what string) (*leaveNotes, error) {
 	if len(notes.Networks) == 0 {
 		return nil, fmt.Errorf("there is no Docker network %s that has its addresses from this Berth, and none that "+
 			"Compose made for a project %s; `docker network ls` lists those that are there", what, what)
+	}
+	r.keepers = leave.Keepers(notes.Networks, rec)
+	for _, id := range notes.planned() {
+		if len(r.keepers[id]) == 0 {
+			leave.EndPlan(notes.Networks, id, view.Host, rec)
+		}
 	}
 	return notes, nil
 }

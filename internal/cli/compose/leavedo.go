@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -22,6 +23,8 @@ import (
 	"berth/internal/docker"
 	"berth/internal/docker/leave"
 	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/network"
 )
 
 // leaveNotes are in a file from before the first change until all is done.
@@ -93,35 +96,56 @@ func (n *leaveNotes) running() (count int) {
 }
 
 // question says all that a run will do, and asks for it.
-func (r *leaveRun) question(o override, plans []string) string {
+func (r *leaveRun) question(o override, plans []leftPlan) string {
 	text := fmt.Sprintf("This recreates %s and disconnects %s for some seconds.",
 		cli.Counted(len(r.notes.Networks), "network"), cli.Counted(r.notes.running(), "running container"))
 	if o.text != nil {
 		text += fmt.Sprintf(" It writes %s.", o.file)
 	}
-	if len(plans) > 0 {
+	var end []string
+	for _, p := range plans {
+		if len(p.keepers) == 0 {
+			end = append(end, p.name)
+		} else {
+			text += fmt.Sprintf(" The plan of %s stays in Berth: %s.", p.name, strings.Join(p.keepers, ", "))
+		}
+	}
+	if len(end) > 0 {
 		text += fmt.Sprintf(" It removes the plan of %s from Berth, with all reservations, unless somebody else uses it "+
-			"(--keep keeps it).", strings.Join(plans, ", "))
+			"(--keep keeps it).", strings.Join(end, ", "))
 	}
 	return text + " Go on?"
 }
 
-// plans returns the names of the networks whose plans a run removes.
-func (r *leaveRun) plans(ctx context.Context) (names []string) {
+// leftPlan is a plan that a run removes from Berth, unless somebody keeps it.
+type leftPlan struct {
+	name    string
+	keepers []string
+}
+
+// plans returns the plans that a run removes.
+func (r *leaveRun) plans(ctx context.Context) (all []leftPlan) {
 	for _, id := range r.planned() {
 		if n, err := r.Network(ctx, id); err == nil {
-			names = append(names, n.Name)
+			all = append(all, leftPlan{n.Name, r.keepers[id]})
 		}
 	}
-	return names
+	return all
 }
 
 // planned returns the ids of Berth's networks whose plans a run removes.
 func (r *leaveRun) planned() (ids []string) {
-	if r.notes.Keep || r.flags.keep {
+	if r.flags.keep {
 		return nil
 	}
-	for _, note := range r.notes.Networks {
+	return r.notes.planned()
+}
+
+func (n *leaveNotes) planned() (ids []string) {
+	if n.Keep {
+		return nil
+	}
+	for _, note := range n.Networks {
 		ids = append(ids, note.Planned...)
 	}
 	slices.Sort(ids)
@@ -129,9 +153,12 @@ func (r *leaveRun) planned() (ids []string) {
 }
 
 // wouldLeave prints what a run would do.
-func (r *leaveRun) wouldLeave(o override, plans []string) error {
+func (r *leaveRun) wouldLeave(o override, plans []leftPlan) error {
 	for _, note := range r.notes.Networks {
 		lines := []string{fmt.Sprintf("%s would be recreated with the engine's own IPAM driver", note.Network)}
+		for i := range note.New.IPAM.Config {
+			lines = append(lines, subnetLines(note.Network, &note.New.IPAM.Config[i])...)
+		}
 		for i := range note.Endpoints {
 			endpoint := &note.Endpoints[i]
 			with := "any address, because Berth has none on record"
@@ -148,11 +175,33 @@ func (r *leaveRun) wouldLeave(o override, plans []string) error {
 	if o.text != nil {
 		lines = append(lines, fmt.Sprintf("%s would be written, with the addresses of the services", o.file))
 	}
-	for _, name := range plans {
+	for _, p := range plans {
+		if len(p.keepers) > 0 {
+			lines = append(lines, fmt.Sprintf("the plan of the network %s would stay in Berth: %s", p.name,
+				strings.Join(p.keepers, ", ")))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("the plan of the network %s would be removed from Berth, with its reservations, "+
-			"unless somebody else uses it", name))
+			"unless somebody else uses it", p.name))
 	}
 	return r.Say(lines...)
+}
+
+// subnetLines returns what a recreated network has, in the options of docker network create.
+func subnetLines(name string, config *network.IPAMConfig) []string {
+	first := fmt.Sprintf("%s would have --subnet %s", name, config.Subnet)
+	if config.IPRange.IsValid() {
+		first += fmt.Sprintf(" --ip-range %s", config.IPRange)
+	}
+	if config.Gateway.IsValid() {
+		first += fmt.Sprintf(" --gateway %s", config.Gateway)
+	}
+	lines := []string{first}
+	byAddress := func(a, b string) int { return config.AuxAddress[a].Compare(config.AuxAddress[b]) }
+	for _, key := range slices.SortedFunc(maps.Keys(config.AuxAddress), byAddress) {
+		lines = append(lines, fmt.Sprintf("%s would have --aux-address %s=%s", name, key, config.AuxAddress[key]))
+	}
+	return lines
 }
 
 // leave carries out the notes, and removes their file when all is done.
