@@ -110,7 +110,7 @@ func TestLeave(t *testing.T) {
 }
 
 // TestLeaveCarries: Docker's own IPAM keeps what it can of a plan: a pool, devices, exclusions, and what is reserved
-// for nobody on the network. The next container gets the address that it would have got before.
+// for nobody on the network, also outside the pool. The next container gets the address that it would have got before.
 func TestLeaveCarries(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 159)
@@ -119,6 +119,7 @@ func TestLeaveCarries(t *testing.T) {
 	h.berth("network", "create", planned, "--subnet", subnet)
 	h.berth("address", "take", planned, "--owner", "nas", "--ip", h.v4("129"))
 	h.berth("reservation", "add", planned, "--owner", "db", "--ip", h.v4("130"))
+	h.berth("reservation", "add", planned, "--owner", "later", "--ip", h.v4("20"))
 	h.berth("exclusion", "add", planned, h.v4("131")+"-"+h.v4("133"))
 	n := h.network("--ipam-opt", "network="+planned, "--subnet", h.v4("0/24"))
 	h.hasAddress(h.container(n), n, h.v4("128"))
@@ -133,8 +134,8 @@ func TestLeaveCarries(t *testing.T) {
 	}
 	lab.Must(t, json.Unmarshal([]byte(h.docker("network", "inspect", "--format", "{{json .}}", n)), &is))
 	got := is.IPAM.Config[0]
-	if aux := got.AuxiliaryAddresses; got.IPRange != h.v4("128/25") || len(aux) != 5 || aux["nas"] != h.v4("129") ||
-		aux["db"] != h.v4("130") {
+	if aux := got.AuxiliaryAddresses; got.IPRange != h.v4("128/25") || len(aux) != 6 || aux["nas"] != h.v4("129") ||
+		aux["db"] != h.v4("130") || aux["later"] != h.v4("20") {
 		t.Errorf("Docker has %+v", got)
 	}
 	h.isAt(h.container(n), n, h.v4("134"))
