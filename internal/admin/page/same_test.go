@@ -130,9 +130,9 @@ func TestSameFacts(t *testing.T) {
 						t.Errorf("%s: %s %d has the %s %q in JSON, and %q in CSV", target, name, i, field, value, got)
 					}
 					if field == "state" {
-					value = ipam.AddressState(value).Legend().Word
-				}
-				cells = append(cells, value)
+						value = ipam.AddressState(value).Legend().Word
+					}
+					cells = append(cells, value)
 				}
 				holdCells(t, target+" "+name, cells, inHTML[name][i])
 			}
