@@ -20,7 +20,7 @@ import (
 // send one, so it is only slow. Docker repeats a request that it could not send with an empty body.
 const (
 	Quiet = 100 * time.Millisecond
-	First = 2 * time.Second
+	First = time.Second
 )
 
 // Config says how a server ends.
