@@ -30,7 +30,7 @@ func (s Allocator) endUnnetworked(ctx context.Context, req *ipam.PoolRequest) er
 		n := ix.Network(sx.Record().Network)
 		wanted := at.Space == req.Space && at.CIDR == req.CIDR ||
 			req.Network != "" && n != nil && (n.Name == req.Network || n.ID.String() == req.Network ||
-				ix.NetworkNamed(req.Network) == ipam.ID{} && ix.FormerlyNamed(req.Network) == n.ID)
+				ix.Asked(req.Network) == n.ID)
 		return wanted && home.Known().Unnetworked(at.Space, at.CIDR, at.Created)
 	}
 	all := ledger.Ask(home, func(ix *ledger.Index) (all []ipam.ID) {

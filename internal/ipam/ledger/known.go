@@ -68,6 +68,15 @@ func (ix *Index) NetworkNamed(name string) ipam.ID { return ix.names[name] }
 // FormerlyNamed returns the network that had a name before, or the zero ID. Another network may have the name now.
 func (ix *Index) FormerlyNamed(name string) ipam.ID { return ix.formerNames[name] }
 
+// Asked returns the network that Docker means by a name: the one that has it, or else the one that had it before; the
+// zero ID if there is neither.
+func (ix *Index) Asked(name string) ipam.ID {
+	if id, is := ix.names[name]; is {
+		return id
+	}
+	return ix.formerNames[name]
+}
+
 // LastEvent is the greatest id of an event or lease. New ids are greater.
 func (ix *Index) LastEvent() uint64 { return ix.lastEvent }
 
