@@ -258,7 +258,7 @@ func TestOwnersAsDescribed(t *testing.T) {
 		edit {"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 0,
 			"address": "192.0.2.77"}]}, {"op": "reservation.add", "network": "net1", "owner": "b",
 			"wishes": [{"slot": 0, "address": "192.0.2.77"}]}
-			-> 409 "detail":"NetworkReservationAlreadyInUse: 
+			-> 409 "detail":"192.0.2.77 is held by a (reserved since
 		edit {"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 0,
 			"address": "192.0.2.77"}]}, {"op": "reservation.add", "network": "net1", "owner": "b",
 			"wishes": [{"slot": 0, "address": "192.0.2.77"}]}

@@ -216,8 +216,7 @@ func (r *Run) EditInSteps(opt client.EditOptions, edits []ipam.Edit, where func(
 	return all, nil
 }
 
-// located adds to a refusal the part of a file that the edit is from. It comes last, because refusals begin with their
-// code.
+// located adds the part of a file that the edit is from to the end of a refusal.
 func located(err error, before int, where func(edit int) string) error {
 	var refused *api.Problem
 	if !errors.As(err, &refused) {

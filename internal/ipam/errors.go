@@ -36,8 +36,8 @@ var (
 	ErrDamaged = errors.New("damaged record")
 )
 
-// Refusal is an error with a sentence for people. errors.Is finds its kind, which the sentence does not show. If it has
-// a code for programs, the sentence begins with that.
+// Refusal is an error with a sentence for people. errors.Is finds its kind, and CodeOf its code for programs. The
+// sentence shows neither.
 type Refusal struct {
 	kind   error
 	code   Code
@@ -45,12 +45,7 @@ type Refusal struct {
 	advice []Advice
 }
 
-func (e *Refusal) Error() string {
-	if e.code == "" {
-		return e.text
-	}
-	return string(e.code) + ": " + e.text
-}
+func (e *Refusal) Error() string { return e.text }
 
 func (e *Refusal) Unwrap() error { return e.kind }
 
@@ -79,8 +74,8 @@ func RefuseAs(code Code, kind error, format string, args ...any) *Refusal {
 	return &Refusal{kind: kind, code: code, text: fmt.Sprintf(format, args...)}
 }
 
-// Code is the stable name of a refusal about a reservation, an address or a deploy. The sentence begins with it, and
-// programs compare it. The names of reservation codes are BOSH's.
+// Code is the stable name of a refusal about a reservation, an address or a deploy, for programs. The API has it as the
+// reason. The names of reservation codes are BOSH's.
 type Code string
 
 // The codes.

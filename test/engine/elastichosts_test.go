@@ -83,7 +83,7 @@ func (e *ElasticHosts) bothWays(webs map[*Host]string) {
 			e.Errorf("%v says that it is on host %s", h, at)
 		}
 		_, err := berth(h.Berth, "elastic", "associate", hostsElastic, webs[b])
-		if err == nil || !strings.Contains(err.Error(), "ElasticAddressAssociated") ||
+		if err == nil || !strings.Contains(err.Error(), "is associated with") ||
 			!strings.Contains(err.Error(), webs[a]) || !strings.Contains(err.Error(), "host a") {
 			e.Errorf("%v associates it with another without --move: %v", h, err)
 		}

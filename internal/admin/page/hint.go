@@ -1,20 +1,14 @@
 package page
 
 import (
-	"strings"
-
 	"berth/internal/advice"
 	"berth/internal/ipam"
 	"berth/internal/shorten"
 )
 
-// refusalText returns a refusal for the reader of a form: without its code, and with advice for the page.
+// refusalText returns a refusal for the reader of a form, with advice for the page.
 func refusalText(err error) string {
-	text := shorten.Text(err.Error())
-	if code := ipam.CodeOf(err); code != "" {
-		text = strings.Replace(text, string(code)+": ", "", 1)
-	}
-	return advice.JoinIn(hintOf, text, ipam.AdviceOf(err))
+	return advice.JoinIn(hintOf, shorten.Text(err.Error()), ipam.AdviceOf(err))
 }
 
 // hintOf returns advice in words for the page. It is empty if the page has no form for it.

@@ -159,6 +159,7 @@ func networkModifyCommand() cli.Row {
 			}
 			return &modify, err
 		},
+		Said: func(ipam.Outcome) []string { return []string{given(modify.Name, modify.Network)} },
 	}
 }
 

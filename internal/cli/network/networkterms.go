@@ -162,6 +162,14 @@ func parsed[T any](text *string, parse func(string) (T, error)) (*T, error) {
 	return &value, err
 }
 
+// given is what a thing is called after a change: by its new name if it got one.
+func given(name *string, before string) string {
+	if name == nil || *name == "" {
+		return before
+	}
+	return *name
+}
+
 // removals are the tags, links and owner rules that modify removes.
 type removals struct{ tags, links, rules []string }
 

@@ -83,6 +83,7 @@ func poolModifyCommand() cli.Row {
 			}
 			return &modify, err
 		},
+		Said: func(ipam.Outcome) []string { return []string{given(&modify.Name, modify.Pool)} },
 	}
 }
 

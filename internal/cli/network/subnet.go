@@ -115,6 +115,13 @@ func subnetModifyCommand() cli.Row {
 			modify.DHCPID, err = lanID(modify.DHCPParent, id)
 			return &modify, err
 		},
+		Said: func(ipam.Outcome) []string {
+			called := given(modify.Name, modify.Subnet)
+			if _, err := alloc.ParsePrefix(called); err == nil && modify.CIDR != nil {
+				called = modify.CIDR.String()
+			}
+			return []string{called}
+		},
 	}
 }
 

@@ -32,7 +32,7 @@ shows it. Run the command again with the same --ip to replace the note; an empty
 --replace reserves other addresses; the owner keeps the old ones until it runs with the new ones. --for ends
 the reservations after that time.
 
-An error begins with its code, such as NetworkReservationAlreadyInUse, and names the holder.`
+An error names the holder.`
 
 func reservationAddCommand() cli.Row {
 	var add ipam.AddReservation

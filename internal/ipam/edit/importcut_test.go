@@ -234,7 +234,7 @@ func TestImportOvertaken(t *testing.T) {
 		subnet other 10.29.0.128/25 | overlaps 10.29.0.128/25 | subnet.rm other 10.29.0.128/25
 		pool there 192.0.2.14+3 | 192.0.2.10-192.0.2.14 overlaps the pool 192.0.2.14-192.0.2.16 of the subnet 192.0.2.0/24 | pool.rm there 192.0.2.14+3
 		exclude there 192.0.2.62 | 192.0.2.60-192.0.2.64 overlaps the exclusion 192.0.2.62 of the subnet 192.0.2.0/24 | include there 192.0.2.62
-		network.set late static=10.9.0.8/29 | NetworkReservationWrongType: 10.9.0.9 cannot be an automatic address of x | network.set late static=none
+		network.set late static=10.9.0.8/29 | 10.9.0.9 cannot be an automatic address of x | network.set late static=none
 		network.set late static=10.9.0.60 | the range 10.9.0.60-10.9.0.64 overlaps the static band 10.9.0.60 | network.set late static=none
 		# a repeated import makes the network
 		network.rm there force | to which it adds, was removed meanwhile | network more

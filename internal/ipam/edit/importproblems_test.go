@@ -217,11 +217,11 @@ func TestImportProblems(t *testing.T) {
 		=== reserved for another
 		- name: net1
 		  reservations: [{owner: db, address: 192.0.2.11}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web (reserved since
+		! 4: 192.0.2.11 is held by web (reserved since
 		=== reserved in another slot
 		- name: net1
 		  reservations: [{owner: web, address: 192.0.2.11, slot: 1}]
-		! 4: NetworkReservationAlreadyExists: web has 192.0.2.11 reserved in network net1 already (0:ip0)
+		! 4: web has 192.0.2.11 reserved in network net1 already (0:ip0)
 		=== slot taken
 		- name: net1
 		  reservations: [{owner: web, address: 192.0.2.12, interface: 0}]
@@ -237,35 +237,35 @@ func TestImportProblems(t *testing.T) {
 		  reservations:
 		  - {owner: db, address: 192.0.2.12}
 		  - {owner: x, address: 192.0.2.12}
-		! 6: NetworkReservationAlreadyInUse: 192.0.2.12 is held by db (reserved since
+		! 6: 192.0.2.12 is held by db (reserved since
 		=== held
 		- name: net1
 		  reservations: [{owner: db, address: 192.0.2.10}, {owner: live, address: 192.0.2.10}]
 		  addresses: [{owner: db, address: 192.0.2.10}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.10 is held by live
-		! 5: NetworkReservationAlreadyInUse: 192.0.2.10 is held by live
+		! 4: 192.0.2.10 is held by live
+		! 5: 192.0.2.10 is held by live
 		=== held by its owner
 		- name: net1
 		  reservations: [{owner: live, address: 192.0.2.10}]
 		=== gateway reserved
 		- name: net1
 		  reservations: [{owner: db, address: 192.0.2.1, force: true}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.1 is held by the gateway of its subnet
+		! 4: 192.0.2.1 is held by the gateway of its subnet
 		=== gateway of a new one
 		- name: a
 		  subnets: [{cidr: 10.0.0.0/24, gateway: 10.0.0.1}]
 		  addresses: [{owner: x, address: 10.0.0.1}]
-		! 5: NetworkReservationAlreadyInUse: 10.0.0.1 is held by the gateway of its subnet
+		! 5: 10.0.0.1 is held by the gateway of its subnet
 		=== no host
 		- name: net1
 		  reservations: [{owner: db, address: 192.0.2.0}]
 		  addresses: [{owner: db, address: 192.0.2.255}]
-		! 4: NetworkReservationIpOutsideSubnet: 192.0.2.0 is the network address of 192.0.2.0/24
-		! 5: NetworkReservationIpOutsideSubnet: 192.0.2.255 is the broadcast address of 192.0.2.0/24
+		! 4: 192.0.2.0 is the network address of 192.0.2.0/24
+		! 5: 192.0.2.255 is the broadcast address of 192.0.2.0/24
 		=== nowhere
 		- name: net1
 		  addresses: [{owner: db, address: 10.0.0.1}]
-		! 4: NetworkReservationIpOutsideSubnet: 10.0.0.1 is outside the subnet 192.0.2.0/24 of network net1
+		! 4: 10.0.0.1 is outside the subnet 192.0.2.0/24 of network net1
 		=== owner
 		- name: net1
 		  addresses: [{owner: a//b, address: 192.0.2.70}]
@@ -283,21 +283,21 @@ func TestImportProblems(t *testing.T) {
 		- name: net1
 		  addresses: [{owner: rtr, address: 192.0.2.50, slot: 1}]
 		! 4: interface 0 of rtr would have ip1 (192.0.2.50) and no ip0
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.50 is held by rtr
+		! 4: 192.0.2.50 is held by rtr
 		=== taken by another
 		- name: net1
 		  addresses: [{owner: nas, address: 192.0.2.50}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.50 is held by rtr
+		! 4: 192.0.2.50 is held by rtr
 		# GA-6
 		=== taken and reserved for another
 		- name: net1
 		  addresses: [{owner: nas, address: 192.0.2.11}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web (reserved since
+		! 4: 192.0.2.11 is held by web (reserved since
 		=== taken and reserved in the plan
 		- name: net1
 		  reservations: [{owner: x, address: 192.0.2.70}]
 		  addresses: [{owner: y, address: 192.0.2.70}]
-		! 4: NetworkReservationAlreadyInUse: 192.0.2.70 is held by y
+		! 4: 192.0.2.70 is held by y
 	`)
 }
 

@@ -149,10 +149,10 @@ func withinQuota(ix *ledger.Index, account string) error {
 	}
 	text := ""
 	if all := addressesOf(ix, account); len(all) > 0 {
-		text = ", and has " + few(all)
+		text = " with " + few(all)
 	}
 	return ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,
-		"account %s may have %d elastic addresses%s; release one first", account, *a.Quota, text).
+		"account %s has reached its quota of %d%s; release one first", account, *a.Quota, text).
 		Advise(ipam.DoListElastic)
 }
 

@@ -137,7 +137,7 @@ func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Acc
 	}
 	if len(counted) > *a.Quota && len(counted) > mine {
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElastic)}, 0,
-			"account %s may have %d elastic addresses, and would have %d with those that it has in the target", a.Name,
+			"account %s has the quota %d, and would have %d elastic addresses with those that it has in the target", a.Name,
 			*a.Quota, len(counted))
 	}
 }
