@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -55,12 +56,21 @@ func FindCommand() cli.Row {
 		Fetch: func(r *cli.Run) ([]ipam.Found, error) {
 			all, err := r.Find(r, filter)
 			if err == nil && len(all) == 0 {
-				r.Warnf("%q is found nowhere; `berth who` and `berth events` know what was",
-					filter.Word)
+				r.Warnf("nothing has %q%s; `berth who` and `berth events` know past holders", filter.Word,
+					mistyped(filter.Word))
 			}
 			return all, err
 		},
 	}
+}
+
+// mistyped says what is wrong with a word that looks like an IPv4 address and is none, such as 10.0.0.009.
+func mistyped(word string) string {
+	_, wrong := alloc.ParseAddr(word)
+	if wrong == nil || strings.Count(word, ".") != 3 || strings.Trim(word, "0123456789.") != "" {
+		return ""
+	}
+	return ": " + wrong.Error()
 }
 
 // kindFlag is a flag that takes kinds of what is found.

@@ -100,8 +100,8 @@ func notThere(what string, kinds []string, space string) error {
 	if space != "" {
 		in = " in the space " + space
 	}
-	return fmt.Errorf("no %s%s is called %s; `berth find %s` looks for parts of names, too", strings.Join(kinds, " or "),
-		in, what, what)
+	return fmt.Errorf("no %s%s is called %s%s; `berth find %s` looks for parts of names, too",
+		strings.Join(kinds, " or "), in, what, mistyped(what), what)
 }
 
 // unwitnessed says why an id that can be a container's is not known; nil: it is none, or whoever has it would be.
