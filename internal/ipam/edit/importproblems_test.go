@@ -237,13 +237,13 @@ func TestImportProblems(t *testing.T) {
 		  reservations:
 		  - {owner: db, address: 192.0.2.12}
 		  - {owner: x, address: 192.0.2.12}
-		! 6: 192.0.2.12 is held by db (reserved since
+		! 6: 192.0.2.12 is on line 5, too, for another owner; leave one of them out
 		=== held
 		- name: net1
 		  reservations: [{owner: db, address: 192.0.2.10}, {owner: live, address: 192.0.2.10}]
 		  addresses: [{owner: db, address: 192.0.2.10}]
 		! 4: 192.0.2.10 is held by live
-		! 5: 192.0.2.10 is held by live
+		! 5: 192.0.2.10 is on line 4, too, for another owner; leave one of them out
 		=== held by its owner
 		- name: net1
 		  reservations: [{owner: live, address: 192.0.2.10}]
@@ -297,7 +297,7 @@ func TestImportProblems(t *testing.T) {
 		- name: net1
 		  reservations: [{owner: x, address: 192.0.2.70}]
 		  addresses: [{owner: y, address: 192.0.2.70}]
-		! 4: 192.0.2.70 is held by y
+		! 4: 192.0.2.70 is on line 5, too, for another owner; leave one of them out
 	`)
 }
 

@@ -169,6 +169,10 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 		case *ipam.AddSubnet:
 			t.lost[e.Network] = append(t.lost[e.Network], e.CIDR)
 		}
+		if other, addr := t.repeats(step); refused.Reason == ipam.AlreadyInUse && other > 0 {
+			t.Add(step.lines[0], "%s is on line %d, too, for another owner; leave one of them out", addr, other)
+			return nil
+		}
 		t.AddHelp(refused.Advice, step.lines[0], "%s", refused.Detail)
 		return nil
 	}
@@ -178,6 +182,40 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 		}
 	}
 	return nil
+}
+
+// repeats returns another line of the plan that gives an address of a step to another owner. It returns 0 if there is
+// none.
+func (t *importTrial) repeats(step *importStep) (line int, addr netip.Addr) {
+	network, owner, wanted := wishesOf(step.edits[0])
+	for i := range t.steps {
+		other := &t.steps[i]
+		if other.reveal != "" || other.lines[0] == step.lines[0] {
+			continue
+		}
+		its, by, wishes := wishesOf(other.edits[0])
+		if its != network || by == owner {
+			continue
+		}
+		for _, w := range wishes {
+			same := func(mine ipam.Wish) bool { return mine.Address == w.Address }
+			if w.Address.IsValid() && slices.ContainsFunc(wanted, same) {
+				return other.lines[0], w.Address
+			}
+		}
+	}
+	return 0, addr
+}
+
+// wishesOf returns the addresses that an edit requests, for whom, and in which network.
+func wishesOf(e ipam.Edit) (network, owner string, all []ipam.Wish) {
+	switch e := e.(type) {
+	case *ipam.AddReservation:
+		return e.Network, e.Owner, e.Wishes
+	case *ipam.TakeAddress:
+		return e.Network, e.Owner, e.Interface.Wishes
+	}
+	return "", "", nil
 }
 
 // count counts what the steps add, and how much of the plan the store has already.
@@ -221,15 +259,12 @@ func placeOf(e ipam.Edit) (network string, addr netip.Addr) {
 		return e.Network, e.Range.From()
 	case *ipam.AddExclusion:
 		return e.Network, e.Range.From()
-	case *ipam.AddReservation:
-		if len(e.Wishes) > 0 {
-			addr = e.Wishes[0].Address
-		}
-		return e.Network, addr
-	case *ipam.TakeAddress:
-		return e.Network, e.Interface.Wishes[0].Address
 	}
-	return "", addr
+	network, _, wishes := wishesOf(e)
+	if len(wishes) > 0 {
+		addr = wishes[0].Address
+	}
+	return network, addr
 }
 
 // number gives the new subnets ascending ids, so that their leases are neighbours in the store. A transaction that
