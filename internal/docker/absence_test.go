@@ -303,6 +303,45 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
+// An engine without names: Berth ended before it was shown who has an address. The lease names nobody. The only container
+// with that address in its configuration gets it again; of two, neither does before the grace period is over.
+func TestUnnamedLease(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		thief  bool // another container asks for the address, too
+		after  time.Duration
+		wanted bool
+	}{
+		{name: "the only one", after: time.Minute, wanted: true},
+		{name: "one of two", after: time.Minute, thief: true},
+		{name: "its endpoint may not be shown yet", after: time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := newAway(t, false)
+			fixed := addr("10.8.0.50")
+			a.clock.wait(time.Minute)
+			_, err := a.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: a.pools["front"], Preferred: fixed})
+			must(t, err)
+			a.leave()
+			b := a.create("web", fixed)
+			a.end(b)
+			if row.thief {
+				a.create("thief", fixed)
+			}
+			a.pass(row.after)
+			a.back()
+			a.answers()
+			err = a.start(b)
+			switch {
+			case row.wanted && (err != nil || b.has != fixed):
+				t.Errorf("it has %v, and the error is %v", b.has, err)
+			case !row.wanted && err == nil:
+				t.Errorf("it is given %v", b.has)
+			}
+		})
+	}
+}
+
 // graceEnds lets the grace period pass, with a check at both ends.
 func (a *away) graceEnds() {
 	a.t.Helper()

@@ -22,8 +22,8 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		wanter, moving = r.onlyWanter(q)
 	}
 	switch {
-	case q.Held && moving: // Berth itself connects it, so there is nothing to ask
-		return ipam.Hint{Live: true, Name: wanter, Sure: true}
+	case moving: // Berth itself connects it, so there is nothing to ask. A view confirms the name of a new lease
+		return ipam.Hint{Live: true, Name: wanter, Sure: q.Held}
 	case q.Address.IsValid() && (!q.Held || ask == nil):
 		return r.guess(q)
 	case ask == nil && gone: // `berth witness` reconnects, or hears the engine again, after the engine's start
@@ -69,16 +69,21 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 func (r *Roster) onlyWanter(q ipam.Question) (name string, moving bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	return r.wanter(q.Space, q.CIDR, q.Address)
+}
+
+// wanter is onlyWanter. The caller holds the lock.
+func (r *Roster) wanter(space string, cidr netip.Prefix, addr netip.Addr) (name string, moving bool) {
 	wanters := map[string]bool{} // by name; true: is being put back
 	for _, n := range r.networks {
-		if serves(n, q.Space, q.CIDR) {
-			for _, m := range r.wanted[n.ID][q.Address] {
+		if serves(n, space, cidr) {
+			for _, m := range r.wanted[n.ID][addr] {
 				wanters[m.Name] = false
 			}
 		}
 	}
 	for name, homes := range r.homes {
-		if slices.Contains(homes, q.Address) {
+		if slices.Contains(homes, addr) {
 			wanters[name] = true
 		}
 	}

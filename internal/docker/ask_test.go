@@ -153,6 +153,12 @@ func TestAskForAnAddress(t *testing.T) {
 			if got := r.ask(t.Context(), q); got.Sure != (c.want != "") || got.Sure && got.Name != c.want {
 				t.Errorf("%+v", got)
 			}
+			if len(c.moves) == 1 && c.want != "" { // so that the lease has a name if Berth ends at once
+				q.Held = false
+				if got := r.ask(t.Context(), q); got.Sure || got.Name != c.want {
+					t.Errorf("the address is free: %+v", got)
+				}
+			}
 		})
 	}
 }

@@ -14,7 +14,9 @@ const endpointTime = 10 * time.Second
 
 // returns reports whether a lease has no endpoint, and its address may go back to the container of a name, which is
 // being started. Either the lease names that container: it has one endpoint on a network, and its last start has ended.
-// Or the recorded container was removed, and this one has its name. Nobody may have been seen with the address.
+// Or the recorded container was removed, and this one has its name. Or the lease names nobody, because Berth ended
+// before the engine showed who has it, and this container is the only one that asks for its address by its
+// configuration. Nobody may have been seen with the address.
 //
 // A name alone proves nothing, because a renamed container may run. So the engine must have shown its containers since
 // the lease was made, and it must be the engine of the records. A lease with a guessed name, or without an id, may be
@@ -38,6 +40,10 @@ func (r *Roster) returns(space string, cidr netip.Prefix, l *ipam.Lease, name st
 	case l.Container == ipam.ShortContainer(m.ID):
 		// docker rename waits for the end of a start, so a container that a view does not show as running is itself
 		return r.viewed.After(l.Since) || !m.runs && !m.fresh && m.turned.After(l.Since)
+	}
+	if l.Container == "" && l.Name == "" && l.MAC == (ipam.MAC{}) {
+		only, _ := r.wanter(space, cidr, l.Address)
+		return only == name
 	}
 	gone := l.Container == "" || !r.ids[l.Container]
 	return gone && ipam.RememberedName(l.Name) == ipam.RememberedName(name)
