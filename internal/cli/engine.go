@@ -44,7 +44,7 @@ func (e *EngineFlags) Flags() Flags {
 // Open returns the engine. It does not connect yet, so a missing engine shows at the first request.
 func (e *EngineFlags) Open() (*docker.Engine, error) {
 	if e.Host == NoDockerHost {
-		return nil, errors.New("--docker-host is none, and an engine is to be read: give its URL, such as " +
+		return nil, errors.New("--docker-host is none, but this command reads an engine: give its URL, such as " +
 			docker.DefaultHost)
 	}
 	return docker.Open(e.Host)

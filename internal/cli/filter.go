@@ -91,8 +91,8 @@ func (f *Filter[T]) Read() error {
 		i := slices.IndexFunc(f.keys, func(k Key[T]) bool { return k.name == name })
 		switch {
 		case i < 0 && name == "name" && slices.Contains(f.names(), keyOwner):
-			return fmt.Errorf("--filter has no key %q here; %s=%s chooses by an owner or the name of a container, and "+
-				"*%s* is a part of one", name, keyOwner, value, value)
+			return fmt.Errorf("--filter has no key %q here; %s=%s selects an owner or a container name, *%s* a part "+
+				"of one", name, keyOwner, value, value)
 		case i < 0:
 			return fmt.Errorf("--filter has no key %q here; its keys are %s", name, strings.Join(f.names(), ", "))
 		case !said || value == "":

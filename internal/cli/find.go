@@ -106,7 +106,7 @@ func (pl places) search(ctx context.Context) (string, error) {
 	}
 	hidden := ""
 	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); client.IsDenied(err) {
-		hidden = " (those of managed plugins are for root to see)"
+		hidden = " (only root sees those of managed plugins)"
 	}
 	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin%s: start it as root with "+
 		"`systemctl start berth`, "+

@@ -38,8 +38,8 @@ func (r *RemoteFlags) flags(f *pflag.FlagSet) {
 func (r *RemoteFlags) NotForServe(f *pflag.FlagSet) error {
 	for _, name := range remoteFlagNames {
 		if f.Changed(name) {
-			return fmt.Errorf("--%s is for clients of a daemon; the daemon itself has --admin-cert, "+
-				"--admin-key and --admin-client-ca", name)
+			return fmt.Errorf("--%s is for clients; the daemon has --admin-cert, --admin-key and "+
+				"--admin-client-ca", name)
 		}
 	}
 	return nil

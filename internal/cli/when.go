@@ -32,7 +32,7 @@ func Period(since, until string, now time.Time) (from, to time.Time, err error) 
 		return from, to, err
 	}
 	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return from, to, fmt.Errorf("--until is %q, which is not after --since %q: nothing can lie between", until, since)
+		return from, to, fmt.Errorf("--until is %q and must be after --since %q", until, since)
 	}
 	return from, to, nil
 }

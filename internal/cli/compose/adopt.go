@@ -166,7 +166,7 @@ func writeAdoption(p *cli.Program, a *adoption, file string) error {
 	if file == "-" {
 		return nil
 	}
-	_, err = fmt.Fprintf(p.Out, "%s is written; look at it, and import it with `berth plan import %s`\n%s", file, file,
+	_, err = fmt.Fprintf(p.Out, "%s is written; read it, then import it with `berth plan import %s`\n%s", file, file,
 		a.move())
 	return err
 }

@@ -114,7 +114,7 @@ func leaving(run *cli.Run, flags *leaveFlags, what string) error {
 		if err := flags.engine.CheckEngine(run, engine); err != nil {
 			return err
 		}
-		fmt.Fprintf(run.Stderr, "berth: %s was begun at %s and cut off; it is finished now\n", what,
+		fmt.Fprintf(run.Stderr, "berth: %s began at %s and was interrupted; finishing it now\n", what,
 			cli.LocalTime(r.notes.Begun))
 	} else if r.notes, err = r.begin(what); err != nil {
 		return err
@@ -191,8 +191,8 @@ networks:
 		}
 	}
 	if len(notes.Networks) == 0 {
-		return nil, fmt.Errorf("there is no Docker network %s that has its addresses from this Berth, and none that "+
-			"Compose made for a project %s; `docker network ls` lists those that are there", what, what)
+		return nil, fmt.Errorf("no Docker network %s has its addresses from this Berth, and Compose made none for a "+
+			"project %s; `docker network ls` lists all", what, what)
 	}
 	r.keepers = leave.Keepers(notes.Networks, rec)
 	for _, id := range notes.planned() {
@@ -222,8 +222,8 @@ func (r *leaveRun) refuseLosses() error {
 	if compose {
 		advice = "; a Compose project has its MACs again as soon as it is brought up with the override of this command"
 	}
-	return fmt.Errorf("nothing was changed: Docker Engine 25.0 to 29.2 gives a container that it connects again another "+
-		"MAC than the configured one. To accept that for %s, say --lose-mac%s", strings.Join(names, ", "), advice)
+	return fmt.Errorf("nothing was changed: Docker Engine 25.0 to 29.2 gives a reconnected container another MAC "+
+		"than the configured one. To accept that for %s, add --lose-mac%s", strings.Join(names, ", "), advice)
 }
 
 // plannedOf returns the ids of Berth's networks that a Docker network is on. Docker does not know them, so they are

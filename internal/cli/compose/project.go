@@ -167,9 +167,8 @@ func (a *projectAdoption) readNetworks(ctx context.Context, engine *docker.Engin
 		a.views = append(a.views, view)
 	}
 	if len(a.views) == 0 {
-		return fmt.Errorf("the project %s makes no Docker network that has its addresses from elsewhere; `berth "+
-			"compose` reserves for those that are Berth's, "+
-			"and `berth adopt NETWORK` takes an external one", a.engine.Name)
+		return fmt.Errorf("the project %s makes no Docker network with addresses from elsewhere; `berth compose` "+
+			"reserves for Berth's networks, `berth adopt NETWORK` adopts an external one", a.engine.Name)
 	}
 	return nil
 }

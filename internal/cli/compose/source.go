@@ -102,8 +102,8 @@ func (s *Project) Reserve(r *cli.Run, opt client.EditOptions, project *deploy.Pr
 		edits = append(edits, plan.ElasticEdits()...)
 	}
 	if opt.DryRun && len(edits) > ipam.MaxTried {
-		return nil, out, fmt.Errorf("the project %s wants %d reservations, and the result can be shown for %d at "+
-			"most; make two projects of it", project.Name(), len(edits), ipam.MaxTried)
+		return nil, out, fmt.Errorf("the project %s needs %d reservations, more than the %d that one result can "+
+			"show; split it into two projects", project.Name(), len(edits), ipam.MaxTried)
 	}
 	opt.Refused = opt.DryRun
 	if out, err = r.EditInSteps(opt, edits, plan.Where); err != nil {

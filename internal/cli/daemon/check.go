@@ -109,7 +109,8 @@ func check(r *cli.Run, flags *checkFlags) (report ipam.CheckReport, err error) {
 		return report, nil // another engine cannot replace the daemon's own, even if that is unreachable
 	}
 	if req.View, err = flags.engine.View(r); err != nil {
-		return report, fmt.Errorf("the daemon reads no engine, and here: %w; name another with --docker-host", err)
+		return report, fmt.Errorf("the daemon reads no engine, and this command cannot either: %w; name another "+
+			"with --docker-host", err)
 	}
 	return r.Check(r, req)
 }
@@ -238,9 +239,9 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 func leftOf(r *ipam.CheckReport) error {
 	switch left := len(r.Findings) - r.Repaired; {
 	case r.Engine == ipam.NoEngine:
-		return errors.New("the daemon reads no engine, so that nothing was compared; name one with --docker-host")
+		return errors.New("the daemon reads no engine, so nothing was compared; name one with --docker-host")
 	case r.Engine != ipam.EngineReachable:
-		return fmt.Errorf("the engine could not be asked, so that nothing was compared: %s", r.Trouble)
+		return fmt.Errorf("the engine did not answer, so nothing was compared: %s", r.Trouble)
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
 	case left > 0:

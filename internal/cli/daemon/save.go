@@ -28,7 +28,7 @@ func SaveCommand() cli.Row {
 			if dryRun {
 				st, err := r.Status(r)
 				if err == nil && st.Writable {
-					err = errors.New("the state is in its place: there is nothing to write")
+					err = errors.New("the state is complete; there is nothing to write")
 				} else if err == nil {
 					err = r.Say("would write the state again: " + st.Reason)
 				}
@@ -46,7 +46,7 @@ func SaveCommand() cli.Row {
 				fmt.Fprintf(r.Out, "%s: the tokens of the API\n", saved.Tokens)
 			}
 			if saved.Restart != "" {
-				return errors.New("it is written, and the daemon must be started again: " + saved.Restart)
+				return errors.New("the state is written; restart the daemon: " + saved.Restart)
 			}
 			return nil
 		}}

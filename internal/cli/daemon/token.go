@@ -87,7 +87,7 @@ func tokenCreateCommand() cli.Row {
 func roleOf(r *cli.Run, req *api.TokenRequest, role api.Role) error {
 	if req.Role = role; req.Account == "" {
 		if role == "" {
-			return fmt.Errorf("say for what the token is: --role %s for everything, --role %s for looking", api.RoleAdmin,
+			return fmt.Errorf("--role is missing: --role %s allows everything, --role %s only reading", api.RoleAdmin,
 				api.RoleReadOnly)
 		}
 		return nil
@@ -121,7 +121,7 @@ func createToken(r *cli.Run, req api.TokenRequest, file string) error {
 	})
 	if err != nil && made {
 		_, undone := r.RemoveToken(context.WithoutCancel(r), req.Name)
-		err = errors.Join(fmt.Errorf("the token could not be written, and was removed again: %w", err), undone)
+		err = errors.Join(fmt.Errorf("the token could not be written, so it was removed: %w", err), undone)
 	}
 	return err
 }

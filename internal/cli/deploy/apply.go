@@ -100,7 +100,7 @@ func (how *carrying) carryOut(r *cli.Run, f *flags, from *rollout.Plan) error {
 		defer stop()
 		context.AfterFunc(r, stop) // a second signal ends the process at once
 		if err = s.on(r).apply(plan, how, how.yes && from == nil); err != nil && r.Err() != nil {
-			return fmt.Errorf("%w; what was done stays: run it again for the rest (%v)", cli.ErrInterrupted, err)
+			return fmt.Errorf("%w; completed steps stay; run it again for the rest (%v)", cli.ErrInterrupted, err)
 		}
 		return err
 	}))
@@ -234,7 +234,7 @@ func (s *site) underLock(agreed *rollout.Plan, free bool) (*rollout.Plan, error)
 		moved := agreed.Moved(d.plan)
 		switch {
 		case len(moved) > 0 && !free:
-			return nil, fmt.Errorf("what was shown is not what there is any more: %s; run it again",
+			return nil, fmt.Errorf("the state has changed since it was shown: %s; run it again",
 				strings.Join(moved, "; "))
 		case reserve || !d.plan.Changes():
 			return d.plan, nil

@@ -47,7 +47,7 @@ func TestPlanOfMany(t *testing.T) {
 	}
 	p.Replicas = 11
 	h.file(p.File())
-	if code, _, said := h.berth("plan"); code != 1 || !strings.Contains(said, "wants 1100 reservations") {
+	if code, _, said := h.berth("plan"); code != 1 || !strings.Contains(said, "needs 1100 reservations") {
 		t.Errorf("of more than can be told it ends with %d: %s", code, said)
 	}
 }

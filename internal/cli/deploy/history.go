@@ -22,7 +22,7 @@ func historyCommand(p *cli.Program) cli.Row {
 			Flags: cli.Flags{cli.Flag(&last, "last", "only the last `N` of them")},
 			Check: func(*cli.Run) error {
 				if last < 0 {
-					return fmt.Errorf("--last is %d; it is how many are shown, and 0 all", last)
+					return fmt.Errorf("--last is %d and must be the number of deploys to show, or 0 for all", last)
 				}
 				return nil
 			}},

@@ -89,7 +89,7 @@ func (l *lock) keep(ctx context.Context) {
 		}
 		if compose.Locked(err) || err != nil && l.held() != nil {
 			l.mu.Lock()
-			l.lost = fmt.Errorf("the lock of %s is lost, and nothing further is done: %w", l.edit.Project, err)
+			l.lost = fmt.Errorf("the lock of %s is lost, so the deploy stops: %w", l.edit.Project, err)
 			l.mu.Unlock()
 			l.cancel()
 			return
@@ -105,7 +105,7 @@ func (l *lock) held() error {
 	case l.lost != nil:
 		return l.lost
 	case !time.Now().Before(l.good):
-		return fmt.Errorf("the lock of %s could not be renewed in time, and nothing further is done; run it again",
+		return fmt.Errorf("the lock of %s was not renewed in time, so the deploy stops; run it again",
 			l.edit.Project)
 	}
 	return nil

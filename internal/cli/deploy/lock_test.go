@@ -106,16 +106,16 @@ func TestLockLost(t *testing.T) {
 		told    ipam.DeployOutcome
 	}{
 		"taken away": {[]func(context.Context) error{says(nil), says(nil), says(taken)}, 20 * time.Second, true,
-			"the lock of shop is lost, and nothing further is done: another deploy has it", ipam.DeployLost},
+			"the lock of shop is lost, so the deploy stops: another deploy has it", ipam.DeployLost},
 		"nobody answers": {[]func(context.Context) error{says(nil), says(nil), says(errAway), says(errAway),
-			says(errAway)}, 40 * time.Second, true, "is lost, and nothing further is done: nobody answers",
+			says(errAway)}, 40 * time.Second, true, "is lost, so the deploy stops: nobody answers",
 			ipam.DeployLost},
 		"an answer that does not come": {[]func(context.Context) error{says(nil), hangs}, lockTTL, false,
-			"the lock of shop could not be renewed in time, and nothing further is done", ipam.DeployFailed},
+			"the lock of shop was not renewed in time, so the deploy stops", ipam.DeployFailed},
 		"it lasts from when it was asked for": {[]func(context.Context) error{late, hangs}, lockTTL, false,
-			"could not be renewed in time", ipam.DeployFailed},
+			"was not renewed in time", ipam.DeployFailed},
 		"two answers are missing": {[]func(context.Context) error{says(nil), says(errAway), says(nil), says(errAway),
-			says(errAway), says(nil), hangs}, 80 * time.Second, false, "could not be renewed in time", ipam.DeployFailed},
+			says(errAway), says(nil), hangs}, 80 * time.Second, false, "was not renewed in time", ipam.DeployFailed},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := &daemon{answers: c.answers}

@@ -139,7 +139,7 @@ func (r *orphanRemoval) remove(name string, confirm func(string) error) error {
 		}
 	}
 	if _, err := r.Edit(r, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
-		return fmt.Errorf("the volume %s is gone, and is recorded still: %w", name, err)
+		return fmt.Errorf("the volume %s is gone, but its record is not: %w", name, err)
 	}
 	return r.Say(name)
 }
@@ -164,8 +164,8 @@ func (r *orphanRemoval) look(engine *scene.Engine, name string) (*ipam.Orphan, b
 			}
 		}
 		if !isOrphan(o, &all[i]) {
-			return nil, false, fmt.Errorf("the volume %s was made at %s, and what a deploy left behind was of that name "+
-				"before; `docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
+			return nil, false, fmt.Errorf("the volume %s was made at %s, after the one of that name that a deploy "+
+				"left; `docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
 		}
 	}
 	_, err = r.Edit(r, client.EditOptions{DryRun: true}, &ipam.RemoveOrphan{Volume: name})
@@ -180,7 +180,7 @@ func (r *orphanRemoval) find(name string) (*ipam.Orphan, error) {
 	}
 	i := slices.IndexFunc(all, func(o ipam.Orphan) bool { return o.Volume == name })
 	if i < 0 {
-		return nil, fmt.Errorf("the volume %s is none that a deploy left behind; `berth deploy orphans ls` lists those",
+		return nil, fmt.Errorf("no deploy left the volume %s; `berth deploy orphans ls` lists those that deploys left",
 			name)
 	}
 	return &all[i], nil

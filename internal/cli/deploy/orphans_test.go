@@ -23,7 +23,7 @@ func TestOrphanAsked(t *testing.T) {
 		"nothing":             {func(*harness) {}, ""},
 		"a deploy has begun":  {lockShop, "the project shop is being deployed"},
 		"it is used":          {func(h *harness) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
-		"it is none any more": {forgetData, "the volume shop_data is none that a deploy left behind"},
+		"it is none any more": {forgetData, "no deploy left the volume shop_data"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := enter(t)

@@ -100,9 +100,9 @@ func (f *flags) find(ctx context.Context) error {
 	there, err := engine.Project(ctx, f.Source.Project)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w; of one that has none yet, name the files with -f", err)
+		return fmt.Errorf("%w; if it has no containers yet, name the files with -f", err)
 	case len(there.Files) == 0:
-		return fmt.Errorf("the containers of the project %s do not say of which files it was made; name them with -f",
+		return fmt.Errorf("the containers of the project %s do not name its files; name them with -f",
 			f.Source.Project)
 	}
 	f.Source.Files = there.Files

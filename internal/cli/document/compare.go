@@ -69,7 +69,7 @@ func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
 func onlyTables(r *cli.Run, flags ...string) error {
 	for _, flag := range flags {
 		if r.Given(flag) && !r.Given("csv") {
-			return fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag)
+			return fmt.Errorf("--%s is for tables; say what FILE holds with --csv", flag)
 		}
 	}
 	return nil
@@ -78,8 +78,8 @@ func onlyTables(r *cli.Run, flags ...string) error {
 // check refuses flags that do not go together.
 func (f *compareFlags) check(r *cli.Run) error {
 	if r.Given("csv") && f.prune {
-		return errors.New("a table is one part of a plan, and --prune would end all others; give a document, or leave " +
-			"--prune out")
+		return errors.New("a table is one part of a plan, and --prune would remove all others; give a document, or " +
+			"leave out --prune")
 	}
 	return onlyTables(r, "space", "ignore-unknown")
 }

@@ -77,7 +77,8 @@ func importCommand() cli.Row {
 				if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
 					return err
 				}
-				_, err := fmt.Fprintln(w, "it would add to networks that are there; --export FILE keeps how they are now")
+				_, err := fmt.Fprintln(w, "the import adds to existing networks; save their present plan with "+
+					"--export FILE")
 				return err
 			})
 		}}
@@ -94,7 +95,7 @@ func (f *importFlags) check(r *cli.Run) error {
 		return err
 	}
 	if f.export != "" && f.edit.DryRun {
-		return errors.New("a dry run changes nothing that --export would be the way back from; leave one of them out")
+		return errors.New("a dry run changes nothing, so it needs no --export; leave one of them out")
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ func unmade(r *cli.Run, problems []ipam.PlanProblem, file string) error {
 		fmt.Fprintln(r.Stderr, cli.Printable(where+advice.Join(one.Text, one.Advice)))
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s could not be made, and all else is imported; import it again when that is fixed",
+		return fmt.Errorf("%s could not be made; everything else is imported; fix that and import again",
 			cli.Counted(len(problems), "association"))
 	}
 	return nil

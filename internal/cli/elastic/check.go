@@ -27,7 +27,7 @@ func checkCommand() cli.Row {
 		Text: writeFindings,
 		Then: func(r *cli.Run, report *ipam.CheckReport) error {
 			if report.Engine == ipam.NoEngine {
-				r.Note("the daemon reads no engine, so that some findings could not be checked")
+				r.Note("the daemon reads no engine, so some findings were not checked")
 			}
 			return leftOf(report)
 		},

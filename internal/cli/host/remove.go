@@ -44,7 +44,7 @@ func hostRemoveCommand() cli.Row {
 					"how long to wait until a host that answers has left, a `duration`")},
 			Check: func(*cli.Run) error {
 				if r.wait < 0 {
-					return fmt.Errorf("--wait is %s and must not be less than nothing", r.wait)
+					return fmt.Errorf("--wait is %s and must not be negative", r.wait)
 				}
 				return nil
 			}},
@@ -112,7 +112,7 @@ func awaitLeft(r *cli.Run, h *ipam.HostInfo, wait time.Duration) error {
 		case err == nil:
 			*h = now
 		case ctx.Err() == nil:
-			return fmt.Errorf("host %s was asked to leave; whether it has is not known: %w", h.Name, err)
+			return fmt.Errorf("host %s was asked to leave; the outcome is unknown: %w", h.Name, err)
 		}
 		select {
 		case <-again.C:

@@ -160,8 +160,7 @@ func (req eventsRequest) filter(r *cli.Run, out *cli.Output) (f ipam.EventFilter
 	f.Last = req.last
 	switch {
 	case req.follow && req.until != "":
-		return f, errors.New("--follow shows what happens from now on, and --until only what was before: " +
-			"give one of them")
+		return f, errors.New("--follow shows new events, --until past ones; give one of them")
 	case req.follow && (out.Watched() || out.IsSorted()):
 		return f, errors.New("--follow shows each event as it happens; leave --watch and --sort out")
 	case req.last < 0 || req.last > api.MaxEvents:

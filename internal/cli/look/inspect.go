@@ -115,10 +115,10 @@ func (w *wholes) unwitnessed(what string) error {
 	case err != nil:
 		return nil // what was asked for has its answer
 	case status.Witness == nil || status.Witness.Seen.IsZero():
-		return fmt.Errorf("containers are not known by their ids here, since this daemon does not know what runs; "+
-			"where %s is one's id, name it as docker ps does in the column NAMES", what)
+		return fmt.Errorf("this daemon does not know what runs, so it knows no container ids; if %s is one, use the "+
+			"container's name", what)
 	}
-	return fmt.Errorf("of containers only those are known by their ids that are on host %s and on a network of this Berth",
+	return fmt.Errorf("only containers on host %s and on networks of this Berth are known by their ids",
 		status.Host)
 }
 
@@ -141,7 +141,7 @@ func (w *wholes) called(what string, kinds []string) ([]ipam.Found, error) {
 			}
 		}
 		if len(others) > 0 {
-			w.Warnf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))
+			w.Warnf("%s is also the name of another kind, %s (--type)", what, strings.Join(others, ", "))
 		}
 		return first, nil
 	}

@@ -45,8 +45,8 @@ func (f *zoneFlag) index(r *cli.Run) (*dns.Index, error) {
 		zone = all.Zone
 	}
 	if zone == "" {
-		return nil, errors.New("the daemon answers for no zone (berth serve --dns-zone): give the one that is meant with " +
-			"--zone, such as lan.example")
+		return nil, errors.New("the daemon has no zone (berth serve --dns-zone); name one with --zone, such as " +
+			"lan.example")
 	}
 	x := dns.New(zone, r.Now)
 	x.Apply(&ipam.NameNews{Whole: true, Ranges: all.Ranges, Set: all.Addresses})

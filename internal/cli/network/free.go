@@ -41,8 +41,8 @@ func freeCommand() cli.Row {
 		Fetch: func(r *cli.Run) ([]ipam.FreeRange, error) {
 			all, err := freeOf(r, next, r.Args[0], filter)
 			if err == nil && next && len(all) == 0 {
-				err = fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, and "+
-					"`berth lease ls` who has what", r.Args[0], r.Args[0])
+				err = fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, `berth "+
+					"lease ls` its holders", r.Args[0], r.Args[0])
 			}
 			return all, err
 		},

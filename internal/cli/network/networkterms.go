@@ -102,7 +102,7 @@ func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]i
 		return nil, fmt.Errorf("--dhcp: %w", err)
 	}
 	if terms.FromDHCP() && len(subnets) == 0 {
-		return nil, errors.New("--dhcp is about the subnet of the LAN; say which one with --subnet")
+		return nil, errors.New("--dhcp needs the subnet of the LAN; name it with --subnet")
 	}
 	edits := []ipam.Edit{create}
 	for _, text := range subnets {

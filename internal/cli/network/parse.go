@@ -184,7 +184,7 @@ func (n *newSubnet) wholePools() error {
 		case n.spec.Name != "":
 			p.Subnet = n.spec.Name
 		default:
-			return errors.New("a subnet that is chosen out of a larger one needs a name= for its pool to have one")
+			return errors.New("to name the pool of a subnet that Berth chooses, name the subnet with name=")
 		}
 	}
 	return nil
@@ -196,9 +196,9 @@ func parsePlace(prefix, from, form string, spec *ipam.SubnetSpec) (err error) {
 	digits, chosen := strings.CutPrefix(prefix, "/")
 	switch {
 	case chosen && from == "":
-		return fmt.Errorf("%s is only a length; say out of which prefix it is taken, with %s", prefix, form)
+		return fmt.Errorf("%s is only a length; name its larger prefix with %s", prefix, form)
 	case !chosen && from != "":
-		return fmt.Errorf("only the length of a prefix out of %s can be chosen; write /BITS instead of %s", from, prefix)
+		return fmt.Errorf("from %s, only a length can be chosen; write /BITS instead of %s", from, prefix)
 	case !chosen:
 		spec.CIDR, err = alloc.ParsePrefix(prefix)
 		return err

@@ -81,14 +81,14 @@ func TestParseSubnetRefuses(t *testing.T) {
 		"192.0.2.0/24,pool=":                      "an address is missing",
 		"192.0.2.0/24,pool=none":                  "is not an IPv4 or IPv6 address",
 		"192.0.2.0/24,from=192.0.0.0/16":          "write /BITS instead of 192.0.2.0/24",
-		"/26":                                     "say out of which prefix it is taken, with from=CIDR",
+		"/26":                                     "name its larger prefix with from=CIDR",
 		"/26,from=10.0.0.1/16":                    "it has host bits",
 		"/8,from=10.0.0.0/16":                     "write /16 to /32",
 		"/33,from=10.0.0.0/16":                    "write /16 to /32",
 		"/x,from=10.0.0.0/16":                     "write /16 to /32",
 		"/026,from=10.0.0.0/16":                   "write /16 to /32",
 		"/129,from=2001:db8::/64":                 "write /64 to /128",
-		"/26,from=10.0.0.0/16,pool=front":         "needs a name= for its pool to have one",
+		"/26,from=10.0.0.0/16,pool=front":         "name the subnet with name=",
 	} {
 		n, err := parseSubnet(in)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--subnet") {

@@ -103,7 +103,7 @@ func notThere(cmd *cobra.Command, at cli.Place, owns bool) error {
 		return fmt.Errorf("%s is no address but an owner; write %s %s --owner %s", at.Thing, cmd.CommandPath(), at.Network,
 			at.Thing)
 	}
-	return fmt.Errorf("there is none of %s in that network; `%s ls` shows those that there are", at.Thing,
+	return fmt.Errorf("%s has none in that network; `%s ls` lists all", at.Thing,
 		cmd.Parent().CommandPath())
 }
 

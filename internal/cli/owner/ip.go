@@ -158,7 +158,7 @@ func onlyNetwork(r *cli.Run, owner string) (ipam.NetworkInfo, error) {
 	case 1:
 		return on[0], nil
 	}
-	return ipam.NetworkInfo{}, fmt.Errorf("%s has addresses in %d networks (%s); name the one that is meant", owner,
+	return ipam.NetworkInfo{}, fmt.Errorf("%s has addresses in %d networks (%s); name one", owner,
 		len(on), strings.Join(names, ", "))
 }
 

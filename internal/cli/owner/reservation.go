@@ -83,8 +83,7 @@ func readReservation(add *ipam.AddReservation, wishes []string, lives string) er
 		return err
 	}
 	if in.Action != ipam.Ensure {
-		return fmt.Errorf("--ip %q changes what is there; to reserve another address in the place of one, write --ip "+
-			"ADDRESS --replace",
+		return fmt.Errorf("--ip %q changes an interface; to replace a reserved address, write --ip ADDRESS --replace",
 			wishes[0])
 	}
 	add.Number, add.Wishes = in.Number, in.Wishes

@@ -102,10 +102,9 @@ func (f *pinFlags) fit(r *cli.Run) error {
 	}
 	switch {
 	case len(r.Args) > 0 && f.project != "":
-		return errors.New("containers are named, or meant by --project; give one of them")
+		return errors.New("name containers or --project, not both")
 	case len(r.Args) == 0 && f.network == "" && f.project == "" && !f.check:
-		return errors.New("which containers is missing: name them, or all of a network or project with " +
-			"--network or --project")
+		return errors.New("no containers are named: name them, or use --network or --project for all of one")
 	case f.check && (f.dryRun || f.yes || f.loseMAC):
 		return errors.New("--check changes nothing; leave --dry-run, --yes and --lose-mac out")
 	}

@@ -123,7 +123,7 @@ func findContainer(view *ipam.EngineView, ref string) (*ipam.EngineContainer, er
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("%s containers have ids that begin with %s; write more of the one that is meant",
+	return nil, fmt.Errorf("%s containers have ids that begin with %s; write more of the id",
 		fmt.Sprint(len(found)), ref)
 }
 
@@ -132,8 +132,8 @@ func notHere(c *ipam.EngineContainer, view *ipam.EngineView, network string) err
 	for _, ep := range c.Endpoints {
 		for _, n := range view.Networks {
 			if n.ID == ep.Network && n.Swarm {
-				return fmt.Errorf("%s is on the network %s of a swarm, whose manager gives its addresses; it cannot "+
-					"be pinned",
+				return fmt.Errorf("%s is on the swarm network %s, where the swarm's manager assigns addresses; it "+
+					"cannot be pinned",
 					c.Name, n.Name)
 			}
 		}

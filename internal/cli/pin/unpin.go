@@ -91,7 +91,7 @@ func (r *pinRun) endReservations(place *pin.Pin) error {
 		edits[i] = &ipam.RemoveReservation{Network: kept.NetworkID.String(), Owner: kept.Owner, Address: kept.Address}
 	}
 	if _, err := r.Edit(context.WithoutCancel(r), client.EditOptions{}, edits...); err != nil {
-		return fmt.Errorf("what is reserved for %s cannot be ended: %w", place.Container, err)
+		return fmt.Errorf("the reservations of %s cannot be ended: %w", place.Container, err)
 	}
 	return nil
 }

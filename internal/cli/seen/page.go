@@ -71,7 +71,7 @@ func listenAddress(text string) (netip.AddrPort, error) {
 	case err != nil:
 		return at, fmt.Errorf("--listen is %q; it is an address and a port, such as 127.0.0.1:0 or [::1]:7891", text)
 	case at.Addr().IsUnspecified():
-		return at, fmt.Errorf("--listen is %q, which stands for all addresses; name the one that the link is to have",
+		return at, fmt.Errorf("--listen is %q, which means all addresses; name the one for the link",
 			text)
 	}
 	return at, nil
@@ -95,7 +95,7 @@ func serve(r *cli.Run, at netip.AddrPort) error {
 		ErrorLog:          quiet(),
 	}
 	if !bound.Addr().IsLoopback() {
-		r.Warnf("%s can be reached over the network, and what is spoken there is not encrypted",
+		r.Warnf("the network can reach %s, and connections to it are not encrypted",
 			bound.Addr())
 	}
 	if err := r.Sayf("http://%s/?%s=%s", bound, secretParameter, secret); err != nil {

@@ -180,7 +180,7 @@ func (w *onlooker) lost(who string, err error) {
 	w.logged = false
 	if !w.away[who] {
 		w.away[who] = true
-		w.log.WithError(err).Warnf("%s cannot be reached, and is tried again until it can", who)
+		w.log.WithError(err).Warnf("cannot reach %s; trying again until it answers", who)
 	}
 }
 
