@@ -16,8 +16,8 @@ func TestLN15Options(t *testing.T) {
 	for c := range ipamtest.Rows(3, `
 		dhcp=eth0 | | no edge is connected to this daemon, and only an edge can use LANs; start it on this host with
 		dhcp=eth0 | 10.0.0.0/24 | or set the gateway with --gateway
-		dhcp= | | --ipam-opt dhcp=: say by which interface
-		dhcp=a b | | is no interface
+		dhcp= | | --ipam-opt dhcp=: name this host's interface
+		dhcp=a b | | is not an interface
 		dhcp=eth0; dhcp_id=name | | write owner or mac
 		dhcp=eth0; dhcp_id=mac | | --mac-socket
 		dhcp_id=mac | | give both

@@ -29,13 +29,13 @@ func TestOptionsRefused(t *testing.T) {
 		space | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | 63
 		network | | cannot name a network
 		network | a/b | a/b
-		network | none | "none"; meaning of its own
+		network | none | "none"; special meaning
 		network | 10.0.0.0 | address
 		network | 10.0.0.0/24 | 10.0.0.0/24
 		network | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | 63
 		pool | | cannot name a pool
-		pool | pool | "pool"; meaning of its own
-		pool | all | "all"; meaning of its own
+		pool | pool | "pool"; special meaning
+		pool | all | "all"; special meaning
 		pool | 10.0.0.1-10.0.0.9x/ | cannot name a pool
 		pool | fd00::1 | fd00::1
 		size | | prefix
@@ -46,12 +46,12 @@ func TestOptionsRefused(t *testing.T) {
 		size | big | "big"
 		size | 24.5 | "24.5"
 		size | +028 | "+028"
-		size | 26,27 | /26; /27; one size
+		size | 26,27 | /26; /27; two sizes
 		gateway | | address
 		gateway | yes | "yes"; none
 		gateway | None | "None"; none
-		gateway | 10.0.0.1 | needs the subnet
-		gateway | 10.0.0.0/24 | not one address
+		gateway | 10.0.0.1 | needs its subnet
+		gateway | 10.0.0.0/24 | not a single address
 		quarantine | | duration
 		quarantine | 10 | "10"; 10m
 		quarantine | -1s | "-1s"
@@ -81,7 +81,7 @@ func TestOptionsTwice(t *testing.T) {
 	wantText(t, refused, "two gateways", "10.0.1.7", "10.0.1.8")
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24",
 		Options: opts{"size": "26"}})
-	wantText(t, refused, "/24", "/26", "one size")
+	wantText(t, refused, "/24", "/26", "two sizes")
 	for _, row := range []api.RequestPoolRequest{
 		{Options: opts{"network": "front", "size": "26"}},
 		{Options: opts{"network": "front", "size": "80"}}, // of the other family

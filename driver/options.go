@@ -64,7 +64,7 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 // parseParent reads the interface for the requests to the LAN's DHCP server.
 func parseParent(value string, req *ipam.PoolRequest) error {
 	if value == "" {
-		return errors.New("say by which interface of this host the LAN's DHCP server is asked, such as eth0")
+		return errors.New("name this host's interface to the DHCP server's LAN, such as eth0")
 	}
 	req.DHCPParent = value
 	return ipam.LANTerms{DHCPParent: value}.CheckDHCP()
@@ -75,12 +75,11 @@ func parseParent(value string, req *ipam.PoolRequest) error {
 // space local, and the manager must not hold them there.
 func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	if req.Swarm && req.Space == ipam.LocalSpace {
-		return fmt.Errorf("--ipam-opt space=%s: a swarm's nodes ask in this space for what its manager took; choose "+
-			"another, or leave it out for %s",
-			req.Space, ipam.GlobalSpace)
+		return fmt.Errorf("--ipam-opt space=%s: swarm nodes use this space for what the manager took; choose another, "+
+			"or leave it out for %s", req.Space, ipam.GlobalSpace)
 	}
 	if req.Pool != "" && !req.Range.IsZero() {
-		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) says already which addresses; leave out one "+
+		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) already selects the addresses; leave out one "+
 			"of the two", req.Pool, req.Range)
 	}
 	if req.Network == "" {
@@ -123,14 +122,14 @@ func parseSize(value string, req *ipam.PoolRequest) error {
 		digits := strings.TrimPrefix(part, "/")
 		bits, err := strconv.Atoi(digits)
 		if err != nil || bits < 1 || bits > 128 || strconv.Itoa(bits) != digits {
-			return fmt.Errorf("%q is not the length of a prefix: 1 to 32 for IPv4, 33 to 128 for IPv6", part)
+			return fmt.Errorf("%q is not a prefix length: 1 to 32 for IPv4, 33 to 128 for IPv6", part)
 		}
 		switch {
 		case bits > 32 != req.IPv6:
 		case req.CIDR.IsValid():
 			return fmt.Errorf("the subnet %s has a size already; leave out one of the two", req.CIDR)
 		case req.Bits != 0 && req.Bits != bits:
-			return fmt.Errorf("the subnet is to be a /%d and a /%d; give one size for each family", req.Bits, bits)
+			return fmt.Errorf("the subnet has two sizes, /%d and /%d; give one for each family", req.Bits, bits)
 		default:
 			req.Bits = bits
 		}

@@ -17,7 +17,7 @@ import (
 const maxNameLength = 255
 
 // errForeign marks a pool id that is not Berth's. Nothing is held through it, so its release succeeds.
-var errForeign = errors.New("no pool id of Berth's")
+var errForeign = errors.New("not a Berth pool id")
 
 // parsePool reads a pool request: its options, and the subnet, or the size and family if Berth chooses the subnet.
 func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
@@ -71,7 +71,7 @@ func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 		}
 		switch {
 		case p.Bits() == 0:
-			return fmt.Errorf("the subnet %s is all there is of its family; name a smaller one", p)
+			return fmt.Errorf("the subnet %s covers its whole address family; name a smaller one", p)
 		case p.Addr().IsUnspecified():
 			req.IPv6, req.Bits = p.Addr().Is6(), p.Bits()
 		default:
@@ -118,7 +118,7 @@ func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 	}
 	if msg.Address != "" {
 		if req.Preferred, err = parseAddr(msg.Address); err != nil {
-			return req, fmt.Errorf("the wanted address: %w", err)
+			return req, fmt.Errorf("the requested address: %w", err)
 		}
 	}
 	if mac := msg.Options[optMAC]; mac != "" {
@@ -128,8 +128,7 @@ func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 	}
 	req.Name = strings.TrimPrefix(msg.Options[optName], "/")
 	if len(req.Name) > maxNameLength {
-		return req, fmt.Errorf("the endpoint's name has %d bytes; at most %d are recorded", len(req.Name),
-			maxNameLength)
+		return req, fmt.Errorf("the endpoint's name has %d bytes; at most %d are allowed", len(req.Name), maxNameLength)
 	}
 	req.Gateway = msg.Options[optAddressType] == typeGateway
 	return req, nil
@@ -138,7 +137,7 @@ func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 // parseAddr reads a single address, as strictly as other addresses are read.
 func parseAddr(s string) (netip.Addr, error) {
 	if strings.ContainsAny(s, "/-+") {
-		return netip.Addr{}, fmt.Errorf("%q is not one address", s)
+		return netip.Addr{}, fmt.Errorf("%q is not a single address", s)
 	}
 	r, err := alloc.ParseRange(s)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestPoolRefused(t *testing.T) {
 		# C67
 		space of no name | a b | 10.0.0.0/24 | | | "a b"
 		# C67
-		range without a subnet | local | | 10.0.0.0/25 | | needs the subnet
+		range without a subnet | local | | 10.0.0.0/25 | | needs its subnet
 		no length | local | 10.0.0.0 | | | length; 10.0.0.0
 		too long | local | 10.0.0.0/33 | | | 33
 		mapped | local | ::ffff:10.0.0.0/120 | | | mapped; 10.0.0.0

@@ -47,7 +47,7 @@ func TestReleaseRefused(t *testing.T) {
 	}{
 		{"", "10.0.0.1", []string{"names no pool"}},
 		{p, "", []string{"address"}},
-		{p, "10.0.0.1/24", []string{"10.0.0.1/24", "not one address"}},
+		{p, "10.0.0.1/24", []string{"10.0.0.1/24", "not a single address"}},
 		{p, "::ffff:10.0.0.1", []string{"mapped", "10.0.0.1"}},
 		{p, "ten", []string{`"ten"`}},
 	} {

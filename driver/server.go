@@ -56,7 +56,7 @@ func (d *Driver) Handler() http.Handler {
 	mux.Handle("/IpamDriver.RequestAddress", d.undoing(d.requestAddress))
 	mux.Handle("/IpamDriver.ReleaseAddress", call(d, "ReleaseAddress", d.releaseAddress))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, fmt.Errorf("%q is no call of the IPAM driver protocol", r.URL.Path))
+		refuse(w, http.StatusNotFound, fmt.Errorf("%q is not a call of the IPAM driver protocol", r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -126,11 +126,11 @@ func (d *Driver) giveBack(ctx context.Context, msg *api.RequestAddressRequest, r
 		_, err = d.releaseAddress(ctx, &api.ReleaseAddressRequest{PoolID: msg.PoolID, Address: given.Addr().String()})
 	}
 	if err != nil {
-		log.WithError(err).Warn("the engine hung up before it heard of its address, which could not be taken back; " +
-			"`berth check` finds it")
+		log.WithError(err).Warn("the engine disconnected before it received its address, which Berth could not " +
+			"release; `berth check` finds it")
 		return
 	}
-	log.Info("the engine hung up before it heard of its address, which was taken back")
+	log.Info("the engine disconnected before it received its address; Berth released it")
 }
 
 // bare is call for messages without a body.
@@ -181,14 +181,14 @@ func decode(w http.ResponseWriter, r *http.Request, req any) error {
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
-		return errors.New("the request has no body: the engine repeats a call with an empty one when its connection " +
-			"broke; do again what you did")
+		return errors.New("the request has no body: the engine repeats a call with an empty one after a broken " +
+			"connection; repeat your command")
 	}
 	if body[0] != '{' {
 		return errors.New("the request is not a JSON object")
 	}
 	if err := json.Unmarshal(body, req); err != nil {
-		return fmt.Errorf("the request is not the JSON of this call: %w", err)
+		return fmt.Errorf("the request's JSON does not fit this call: %w", err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func TestTagBounds(t *testing.T) {
 	}
 	for want, o := range map[string]opts{
 		"at most 255 are kept":     {"tag.note": strings.Repeat("n", 1<<17)},
-		"it keeps at most 128":     many(5_000),
+		"it can have at most 128":  many(5_000),
 		"cannot be printed":        {"tag.note": "a\nb"},
 		"would have 129 tags":      many(129),
 		"the tag note has 256 byt": {"tag.note": strings.Repeat("n", 256)},

@@ -50,12 +50,12 @@ func TestRefusalsOfForms(t *testing.T) {
 			"wishes": [{"slot": 0, "address": "10.251.0.50"}]} -> 200
 	`)
 	for c := range ipamtest.Rows(3, `
-		reserve | address=10.251.0.15&owner=db | is excluded with 10.251.0.14-10.251.0.17 (printers); remove that
+		reserve | address=10.251.0.15&owner=db | is excluded by 10.251.0.14-10.251.0.17 (printers); remove that
 		reserve | address=10.251.0.1&owner=db | 10.251.0.1 is held by
 		reserve | address=10.251.0.8&owner=db | ask for another address, or release that address first
 		reserve | address=10.251.0.9&owner=db | ask for another address, or release that address first
 		reserve | address=10.251.0.7&owner=mail | already (0:ip0); release that address first
-		reserve | address=10.251.0.7&owner=two | an owner has one reservation in a network
+		reserve | address=10.251.0.7&owner=two | an owner has one reservation per network
 		reserve | address=10.9.0.7&owner=db | 10.9.0.7
 		reserve | address=10.251.0.0&owner=db | 10.251.0.0
 		reserve | network=roam&address=10.253.0.7&owner=db | dynamic

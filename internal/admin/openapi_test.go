@@ -221,7 +221,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 			-> 200 "why":[{"field":"cidr","text":"10.1.0.0/24"}]
 		GET /v1/find?q=10.1.0.200&limit=2 -> 200 "found":[{"kind":"subnet"
 		GET /v1/find?q=nothing-has-this -> 200 "found":[]
-		GET /v1/find?q=%20 -> 400 nothing is looked for
+		GET /v1/find?q=%20 -> 400 the search is empty
 		GET /v1/find?q=web&kind=door -> 400 there are space, network
 		GET /v1/names -> 200 "owner":"web","held":true
 		GET /v1/names?zone=lan.example -> 400 invalid

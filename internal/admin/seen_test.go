@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 		look /subnet/$subnet?format=json
 			-> 200 Content-Type: application/json && {"address":"10.1.0.2","state":"leased","addresses":1,"name":"web"
 		look /subnet/$subnet?part=10.1.0.0/30 -> 200 Content-Type: text/html && Part 10.1.0.0/30 of 10.1.0.0/24
-		look /subnet/$subnet?part=10.2.0.0/30 -> 400 Content-Type: text/html && is no part of the subnet
+		look /subnet/$subnet?part=10.2.0.0/30 -> 400 Content-Type: text/html && is not in the subnet
 		look /subnet/nowhere -> 404 Content-Type: text/html && no subnet
 		look /address/10.1.0.2?space=lab -> 200 Content-Type: text/html && 02:00:00:00:00:01
 		look /address/10.1.0.2?format=json&at=0d -> 200 Content-Type: application/json && "tenures":[{"name":"web"
@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 		look /elastic -> 200 Content-Type: text/html && no range of elastic
 		look /events -> 200 Content-Type: text/html && lease.take
 		look /events?verb=lease.take&format=csv -> 200 Content-Type: text/csv && events,
-		look /events?verb=lease.steal -> 400 Content-Type: text/html && no event
+		look /events?verb=lease.steal -> 400 Content-Type: text/html && is not an event
 		look /style.css -> 200 Content-Type: text/css && --leased
 		look /icon.svg -> 200 Content-Type: image/svg+xml && <svg
 	`, "$network", network, "$subnet", subnet, "$hosts", hosts) {

@@ -110,8 +110,8 @@ func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
 func (r *dhcpRequest) refusal(req ipam.AddressRequest) error {
 	switch sub := r.sub; {
 	case req.Preferred.IsValid():
-		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid, "%s cannot be asked for: the addresses of the subnet %s "+
-			"are chosen by the DHCP server of its LAN; leave the address out, and reserve it at that server for %s",
+		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid, "%s cannot be requested: the DHCP server of the LAN "+
+			"chooses the addresses of the subnet %s; leave the address out, and reserve it on that server for %s",
 			req.Preferred, sub.CIDR, r.atServer())
 	case r.parent == "":
 		return noParent(sub.LANTerms, sub.CIDR, r.s.Host())
@@ -135,9 +135,9 @@ func (r *dhcpRequest) atServer() string {
 
 // byMACOnly is the refusal if a subnet's server identifies clients by MAC and the engine sends none.
 func byMACOnly(cidr netip.Prefix) error {
-	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by the MAC of each container "+
-		"(dhcp_id=mac), which the engine tells only to a driver that asks for MACs; make the network with the driver of "+
-		"`berth serve --mac-socket`, or leave out dhcp_id=mac", cidr)
+	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s knows containers by MAC (dhcp_id=mac), but "+
+		"the engine sends MACs only to drivers that ask; create the network with the driver of `berth serve "+
+		"--mac-socket`, or leave out dhcp_id=mac", cidr)
 }
 
 // ask asks the server without any lock, for the requester's last address or for any.
@@ -193,13 +193,13 @@ func (r *dhcpRequest) take(ctx context.Context, wish netip.Addr) (ipam.Asked, er
 		return given, r.decline(ctx, given, lanOutside(&ask, given.Address, got.Lease.Server))
 	}
 	if given.Address == got.Lease.Server {
-		return given, r.decline(ctx, given, ipam.Refuse(ipam.ErrLAN, "the DHCP server %s gave its own address to %s by %s; "+
-			"it was declined: leave it out of the range of that server", got.Lease.Server, r.asker.Client, r.parent))
+		return given, r.decline(ctx, given, ipam.Refuse(ipam.ErrLAN, "the DHCP server %s gave its own address to %s "+
+			"on %s; Berth declined it: remove it from that server's range", got.Lease.Server, r.asker.Client, r.parent))
 	}
 	if x := r.sub.Exclusion(given.Address); x != nil {
 		return given, r.decline(ctx, given, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "the DHCP server %s gave %s "+
-			"to %s, which is excluded with %s; it was declined: end the exclusion, or keep the server from giving it",
-			got.Lease.Server, given.Address, r.asker.Client, x))
+			"to %s, but it is excluded by %s; Berth declined it: end the exclusion, or remove it from the server's "+
+			"range", got.Lease.Server, given.Address, r.asker.Client, x))
 	}
 	return given, nil
 }
@@ -231,8 +231,8 @@ func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Pr
 			return err
 		}
 		if t.Sub.ID != r.sub.ID || t.Sub.LANTerms != r.sub.LANTerms || t.Sub.CIDR != r.sub.CIDR {
-			return ipam.Refuse(ipam.ErrChanged, "the subnet %s was changed while its DHCP server was asked for %s; "+
-				"start the container again", r.sub.CIDR, r.asker.Client)
+			return ipam.Refuse(ipam.ErrChanged, "the subnet %s changed during the DHCP request for %s; start the "+
+				"container again", r.sub.CIDR, r.asker.Client)
 		}
 		if err := t.Revive(); err != nil {
 			return err
@@ -250,10 +250,10 @@ func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Pr
 	case err != nil:
 		return netip.Prefix{}, made, err
 	case other != nil:
-		return netip.Prefix{}, nil, r.decline(ctx, got, ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
-			"the DHCP server %s gave %s to %s by %s, and it is held by %s since %s; it was declined: start the "+
-				"container again, or end what has it", got.DHCP.Server, got.Address, r.asker.Client, r.parent,
-			other.Holder(), other.Since.Format("2006-01-02 15:04:05 MST")))
+		return netip.Prefix{}, nil, r.decline(ctx, got, ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the DHCP "+
+			"server %s gave %s to %s on %s, but %s has held it since %s; Berth declined it: start the container "+
+			"again, or remove the holder", got.DHCP.Server, got.Address, r.asker.Client, r.parent, other.Holder(),
+			other.Since.Format("2006-01-02 15:04:05 MST")))
 	}
 	return given, made, nil
 }

@@ -240,11 +240,11 @@ func TestLN15SixToo(t *testing.T) {
 
 func TestLN15Refused(t *testing.T) {
 	newOnLAN(t, eth0).run(`
-		ask A web ip=10.0.0.50 ! reserve it at that server for the client identifier berth:web
+		ask A web ip=10.0.0.50 ! reserve it on that server for the client identifier berth:web
 		pool 10.0.0.0/24 dhcp=eth0 range=10.0.0.8/29 ! --ip-range
 		pool 10.0.0.0/24 ! --ipam-opt dhcp=eth0
 		pool 10.0.0.0/24 dhcp=eth1 ! dhcp=eth0
-		pool 10.0.0.0/24 dhcp=a/b ! is no interface
+		pool 10.0.0.0/24 dhcp=a/b ! is not an interface
 		pool 10.0.0.0/24 id=mac ! give both
 	`)
 }
@@ -253,15 +253,15 @@ func TestLN15Refused(t *testing.T) {
 func TestLN15Failures(t *testing.T) {
 	newOnLAN(t, eth0).run(`
 		fail silent
-		ask A web ! lan: no DHCP server has answered for web by eth0 (3 tries on eth0)
+		ask A web ! lan: no DHCP server answered for web on eth0 (3 tries on eth0)
 		fail no_edge
-		ask A web ! lan: by eth0
+		ask A web ! lan: on eth0
 		fail parent
 		ask A web ! lan: name an interface of this host
 		fail refused
-		ask A web ! lan: has no address for web by eth0
+		ask A web ! lan: has no address for web on eth0
 		fail wrong
-		ask A web ! lan: what DHCP servers offer for web by eth0 cannot be used (3 tries on eth0)
+		ask A web ! lan: the DHCP offer for web on eth0 is unusable (3 tries on eth0)
 		fail
 		first 10.9.0.1
 		ask A web ! 10.9.0.1; 10.0.0.0/24
@@ -323,7 +323,7 @@ func TestLN15Short(t *testing.T) {
 func TestLN15ServersOwn(t *testing.T) {
 	newOnLAN(t, eth0).run(`
 		first 10.0.0.2
-		ask A web ! lan: the DHCP server 10.0.0.2 gave its own address to web by eth0
+		ask A web ! lan: the DHCP server 10.0.0.2 gave its own address to web on eth0
 		server 10.0.0.2 -> declined
 		ask A web -> 10.0.0.3
 	`)

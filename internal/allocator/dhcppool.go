@@ -18,23 +18,23 @@ func checkDHCP(req *ipam.PoolRequest) error {
 	if err := req.CheckDHCP(); err != nil || !req.FromDHCP() {
 		return err
 	}
-	const why = "the DHCP server of its LAN chooses its addresses; "
+	const why = "the DHCP server of the LAN chooses the addresses; "
 	switch {
 	case !req.Range.IsZero():
-		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the range %s (--ip-range), and set it at the server",
+		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the range %s (--ip-range), and set it on the server",
 			req.Range)
 	case req.Pool != "":
 		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the pool %s", req.Pool)
 	case req.Bits != 0:
 		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the size: the subnet is the LAN's")
 	case req.Swarm:
-		return ipam.Refuse(ipam.ErrInvalid, why+"a swarm's manager cannot ask for what runs on other hosts: make the "+
-			"network on each host, with --config-only, and the swarm's from that")
+		return ipam.Refuse(ipam.ErrInvalid, why+"a swarm manager cannot request addresses for other hosts: create the "+
+			"network on each host with --config-only, and the swarm network from it")
 	case req.DHCPID == ipam.LANByMAC && !req.AskedMAC:
 		return byMACOnly(req.CIDR)
 	case !req.CIDR.IsValid() && req.Network == "" && req.IPv6:
-		return ipam.Refuse(ipam.ErrInvalid, why+"and DHCPv6 gives no subnet: set it with --subnet, or leave out --ipv6 "+
-			"for the addresses that the router announces (SLAAC)")
+		return ipam.Refuse(ipam.ErrInvalid, why+"DHCPv6 gives no subnet: set it with --subnet, or leave out --ipv6 "+
+			"and let the router announce addresses (SLAAC)")
 	}
 	return nil
 }
@@ -57,8 +57,7 @@ func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error 
 	case err != nil:
 		return err
 	case got.Failure != "" && req.CIDR.IsValid() && got.Failure != ipam.LANOutside:
-		return fmt.Errorf("%w; or set the gateway with --gateway, so that the server is not asked now",
-			lanRefused(&ask, &got))
+		return fmt.Errorf("%w; or set the gateway with --gateway, which avoids this request", lanRefused(&ask, &got))
 	case got.Failure != "":
 		return lanRefused(&ask, &got)
 	}
@@ -89,8 +88,8 @@ func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
 		req.CIDR = offered.Subnet.Masked()
 		for _, route := range req.Avoid {
 			if route.Overlaps(req.CIDR) {
-				return ipam.Refuse(ipam.ErrOverlap, "the LAN's subnet is %s by its DHCP server, this host has the route "+
-					"%s, and the engine takes it only where it is named: add --subnet %s", req.CIDR, route, req.CIDR)
+				return ipam.Refuse(ipam.ErrOverlap, "the DHCP server's subnet %s overlaps the route %s of this host, "+
+					"and the engine accepts it only if you name it: add --subnet %s", req.CIDR, route, req.CIDR)
 			}
 		}
 	}
@@ -117,11 +116,11 @@ func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, plann
 			"leave out --ipam-opt dhcp", sub.CIDR, network).
 			OrAdvise(ipam.DoModifyNetwork, network)
 	case sub.FromDHCP():
-		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s come from its DHCP server in network %s; ask "+
-			"for it with --ipam-opt dhcp=%s and dhcp_id=%s", sub.CIDR, network, sub.DHCPParent, sub.DHCPID)
+		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s in network %s come from its DHCP server; "+
+			"use --ipam-opt dhcp=%s and dhcp_id=%s", sub.CIDR, network, sub.DHCPParent, sub.DHCPID)
 	default:
-		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s are chosen here in network %s; leave out "+
-			"--ipam-opt dhcp, or remove the Docker networks that are on it", sub.CIDR, network)
+		return ipam.Refuse(ipam.ErrInUse, "Berth chooses the addresses of the subnet %s in network %s; leave out "+
+			"--ipam-opt dhcp, or remove the Docker networks on it", sub.CIDR, network)
 	}
 	if !sub.FromDHCP() {
 		return nil
@@ -139,6 +138,6 @@ func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, plann
 
 // noParent refuses a host without an interface on the LAN.
 func noParent(t ipam.LANTerms, cidr netip.Prefix, host string) error {
-	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by %s, of which none is an interface "+
-		"of host %s; add one of its own", cidr, t.DHCPParent, host)
+	return ipam.Refuse(ipam.ErrInvalid, "the DHCP interfaces of the subnet %s are %s, but none is for host %s; add one",
+		cidr, t.DHCPParent, host)
 }

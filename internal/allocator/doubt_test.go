@@ -105,7 +105,7 @@ func TestRenamedHolder(t *testing.T) {
 			ask A web -> 192.0.2.77
 			ask A web ! inuse; is held by web on host
 			sight 192.0.2.77 old
-			ask A web ! inuse; is held by old on host; which was called web
+			ask A web ! inuse; is held by old on host; formerly called web
 			ask A ip=192.0.2.77 ! inuse; is held by old on host
 			take net1 printer 192.0.2.77 ! inuse
 			users net1 -> 192.0.2.77=old

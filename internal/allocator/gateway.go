@@ -19,9 +19,8 @@ func (t *Target) takeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 		return t.Sub.Gateway, t.shareGateway()
 	}
 	if named := t.At.Gateway; named.IsValid() && req.Preferred.IsValid() && req.Preferred != named {
-		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid,
-			"the network has two gateways, %s by --ipam-opt gateway and %s by --gateway; give one of them", named,
-			req.Preferred)
+		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid, "the network has two gateways, %s from --ipam-opt gateway "+
+			"and %s from --gateway; give only one", named, req.Preferred)
 	}
 	addr, err := t.gatewayAddr(req)
 	if err != nil {
@@ -74,8 +73,8 @@ func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 		return req.Preferred, t.CheckWanted(req.Preferred)
 	}
 	if t.Sub.FromDHCP() {
-		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid, "the engine asks for a gateway of the subnet %s, whose DHCP "+
-			"server offers none (DHCPv6 never does); set the router's address with --gateway", t.Sub.CIDR)
+		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid, "the engine requests a gateway for the subnet %s, but its "+
+			"DHCP server offers none (DHCPv6 never does); set the router's address with --gateway", t.Sub.CIDR)
 	}
 	if err := t.Index().Network(t.Sub.Network).CheckAutomatic(); err != nil {
 		return netip.Addr{}, err

@@ -201,7 +201,7 @@ func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error)
 	after := *l
 	after.Kind, after.MAC, after.Name, after.Container = u.Kind, u.MAC, u.Name, u.Container
 	id, err := t.Event(after.Event(ipam.LeaseTaken, t.Sub,
-		fmt.Sprintf("%s out of the headroom, in use since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))))
+		fmt.Sprintf("%s from the headroom, in use since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))))
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,11 @@ func TestWantedIsKept(t *testing.T) {
 			ask A -> 192.0.2.2
 			ask A web -> 192.0.2.4
 			ask A mac=3 -> 192.0.2.5
-			ask A ! exhausted; all 6 of; asked for by containers themselves (192.0.2.1 by db, 192.0.2.3 by db, 192.0.2.6 by db)
+			ask A ! exhausted; all 6 of; requested by containers themselves (192.0.2.1 by db, 192.0.2.3 by db, 192.0.2.6 by db)
 			ask A ip=192.0.2.3 -> 192.0.2.3
 			want 192.0.2.1
 			ask A -> 192.0.2.1
-			ask A ! exhausted; asked for by containers themselves (192.0.2.6 by db)
+			ask A ! exhausted; requested by containers themselves (192.0.2.6 by db)
 		`},
 		{"released", `
 			attach A cidr=192.0.2.0/30
@@ -130,7 +130,7 @@ func TestWantedIsKept(t *testing.T) {
 			take net1 rtr pool -> 192.0.2.3
 			reserve net1 web pool -> 192.0.2.5
 			take net1 vm pool -> 192.0.2.6
-			take net1 vm2 pool ! exhausted; asked for by containers themselves (192.0.2.2 by db, 192.0.2.4 by db)
+			take net1 vm2 pool ! exhausted; requested by containers themselves (192.0.2.2 by db, 192.0.2.4 by db)
 			reserve net1 other pool ! exhausted; 192.0.2.2 by db
 			free net1 9 ->
 			want 192.0.2.4
@@ -198,7 +198,7 @@ func TestNameLeases(t *testing.T) {
 			ask A -> 192.0.2.1
 			seen2 192.0.2.1 db
 			lease 192.0.2.1 -> automatic db
-			told lease.guessed_wrong -> 1: 192.0.2.1 db (it was taken for web)
+			told lease.guessed_wrong -> 1: 192.0.2.1 db (it was mistaken for web)
 			told lease.name -> 0
 			seen 192.0.2.1 web
 			lease 192.0.2.1 -> automatic db

@@ -308,7 +308,7 @@ func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
 
 // ReadReturning reads all leases that have yet to be released to their servers.
 func ReadReturning(tx store.Tx) (all []Returning, err error) {
-	for one, err := range ledger.EachJSON[Returning](tx, returning(), "a lease that is to be given back") {
+	for one, err := range ledger.EachJSON[Returning](tx, returning(), "a lease to return") {
 		if err != nil {
 			return nil, err
 		}

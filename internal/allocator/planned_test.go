@@ -51,10 +51,10 @@ func TestAttachToPlanned(t *testing.T) {
 		{"of a family that it does not have", `
 			network net4 subnet=192.0.2.0/24
 			network net6 subnet=fd00::/64
-			attach A net=net6 ! notfound; network net6 has no IPv4 subnet, and the engine asks for one; it has 1 subnet fd00::/64;
+			attach A net=net6 ! notfound; network net6 has no IPv4 subnet, but the engine requests one; it has 1 subnet fd00::/64;
 			attach A net=net6 ! notfound; with --ipv4=false (engine 28 or newer)
 			attach A net=net6 six -> fd00::/64
-			attach B net=net4 six ! notfound; no IPv6 subnet, and the engine asks for one; it has 1 subnet 192.0.2.0/24; create
+			attach B net=net4 six ! notfound; no IPv6 subnet, but the engine requests one; it has 1 subnet 192.0.2.0/24; create
 			attach B net=net4 six ! notfound; without --ipv6
 		`},
 		{"of another space", `

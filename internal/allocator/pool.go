@@ -77,8 +77,7 @@ func check(req *ipam.PoolRequest) error {
 		}
 	}
 	if req.Network != "" && req.Bits != 0 {
-		return ipam.Refuse(ipam.ErrInvalid,
-			"the subnets of network %s are planned, and have a size; leave out the size",
+		return ipam.Refuse(ipam.ErrInvalid, "the planned subnets of network %s already have sizes; leave out the size",
 			req.Network)
 	}
 	if err := checkDHCP(req); err != nil {
@@ -87,14 +86,12 @@ func check(req *ipam.PoolRequest) error {
 	if !req.CIDR.IsValid() {
 		switch {
 		case req.Pool != "" && req.Network == "":
-			return ipam.Refuse(ipam.ErrInvalid,
-				"the pool %s is one of a planned network; say which one with --ipam-opt "+
-					"network=NAME", req.Pool)
+			return ipam.Refuse(ipam.ErrInvalid, "the pool %s belongs to a planned network; name that network with "+
+				"--ipam-opt network=NAME", req.Pool)
 		case !req.Range.IsZero():
-			return ipam.Refuse(ipam.ErrInvalid, "the range %s needs the subnet that it is a part of; give both",
-				req.Range)
+			return ipam.Refuse(ipam.ErrInvalid, "the range %s needs its subnet; give both", req.Range)
 		case req.Gateway.IsValid() && req.Network == "":
-			return ipam.Refuse(ipam.ErrInvalid, "the gateway %s needs the subnet that it is in; give both", req.Gateway)
+			return ipam.Refuse(ipam.ErrInvalid, "the gateway %s needs its subnet; give both", req.Gateway)
 		}
 		return nil
 	}
@@ -141,9 +138,8 @@ func attach(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (ipam.Poo
 		return join(c, req, sub)
 	}
 	if req.Pool != "" {
-		return ipam.PoolGrant{}, ipam.Refuse(ipam.ErrNotFound,
-			"no network has the subnet %s yet, so that it has no pool named %s", cidr, req.Pool).
-			Advise(ipam.DoPlanNetwork)
+		return ipam.PoolGrant{}, ipam.Refuse(ipam.ErrNotFound, "no network has the subnet %s yet, so it has no pool "+
+			"named %s", cidr, req.Pool).Advise(ipam.DoPlanNetwork)
 	}
 	if sub, err = createSubnet(c, req, cidr); err != nil {
 		return ipam.PoolGrant{}, err
@@ -248,13 +244,12 @@ func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ip
 	sub.Pools, sub.Attachments = slices.Clone(found.Pools), slices.Clone(found.Attachments)
 	n := c.Index().Network(sub.Network)
 	if n == nil {
-		return nil, ipam.Help(fmt.Errorf("%w: the network of subnet %s is not there", ipam.ErrDamaged, sub.CIDR),
+		return nil, ipam.Help(fmt.Errorf("%w: the network of subnet %s is missing", ipam.ErrDamaged, sub.CIDR),
 			ipam.Advise(ipam.DoRunFsck))
 	}
 	if n.Stage != "" {
-		return nil, ipam.Refuse(ipam.ErrInUse, "the subnet %s belongs to network %s, which is %s at this moment",
-			sub.CIDR,
-			n.Name, n.Stage)
+		return nil, ipam.Refuse(ipam.ErrInUse, "the subnet %s belongs to network %s, which is %s now", sub.CIDR, n.Name,
+			n.Stage)
 	}
 	planned := n.Planned || req.Network != "" || req.Pool != ""
 	if err := checkTerms(c, &req, &sub, planned); err != nil {
@@ -289,10 +284,8 @@ func joinPool(c *ledger.Change, sub *ipam.Subnet, r ipam.Range) error {
 			return nil
 		}
 		if p.Range.Overlaps(r.IPRange) {
-			return ipam.Refuse(ipam.ErrOverlap,
-				"the range %s overlaps the range %s, which network %s has in the subnet %s "+
-					"already; take exactly that one or one beside it",
-				r, p.Range, c.NetworkName(sub.Network), sub.CIDR)
+			return ipam.Refuse(ipam.ErrOverlap, "the range %s overlaps the range %s, which network %s already has in "+
+				"the subnet %s; use that range or one next to it", r, p.Range, c.NetworkName(sub.Network), sub.CIDR)
 		}
 	}
 	sub.Pools = append(sub.Pools, ipam.Pool{Range: r})

@@ -48,8 +48,8 @@ func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 // than what runs. It also asks the witness to lease the address to that container.
 func runsError(c *ledger.Change, addr netip.Addr, by ipam.Container) error {
 	doLook(c)
-	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the container %s runs with %s, although no lease says so; "+
-		"remove that container, or ask for another address", by.Name, addr)
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the container %s uses %s without a lease; remove that "+
+		"container, or ask for another address", by.Name, addr)
 }
 
 // CheckRuns refuses an address with which a container runs, whatever the records say.
@@ -72,7 +72,7 @@ func holder(c *ledger.Change, space string, held *ipam.Lease) string {
 	if held.Name == "" {
 		return seen.Holder()
 	}
-	return fmt.Sprintf("%s, which was called %s,", seen.Holder(), held.Name)
+	return fmt.Sprintf("%s, formerly called %s,", seen.Holder(), held.Name)
 }
 
 // exhausted returns an error that shows how many addresses there are, and what holds them.
@@ -142,7 +142,7 @@ func (f Fullness) String() string {
 		text += fmt.Sprintf(" or in quarantine, the first until %s", f.until.Format(time.RFC3339))
 	}
 	if len(f.kept) > 0 {
-		text += fmt.Sprintf(" or asked for by containers themselves (%s",
+		text += fmt.Sprintf(" or requested by containers themselves (%s",
 			strings.Join(f.kept[:min(len(f.kept), shown)], ", "))
 		if more := len(f.kept) - shown; more > 0 {
 			text += fmt.Sprintf(", and %d more", more)
@@ -154,7 +154,7 @@ func (f Fullness) String() string {
 		hosts = append(hosts, fmt.Sprintf("%d of host %s", f.headroom[host], host))
 	}
 	if len(hosts) > 0 {
-		text += fmt.Sprintf(" (headroom among them: %s)", strings.Join(hosts[:min(len(hosts), shown)], ", "))
+		text += fmt.Sprintf(" (including headroom: %s)", strings.Join(hosts[:min(len(hosts), shown)], ", "))
 	}
 	return text
 }
@@ -166,7 +166,7 @@ func taken(p *ledger.OpenPool, sub *ipam.Subnet, reserved bool) string {
 		name = fmt.Sprintf("the pool %s (%s)", p.Name, p.Range)
 	}
 	if len(p.Ranges) == 0 {
-		return name + " has no host address that is not excluded" + sub.OrStatic()
+		return name + " has no host addresses except those excluded" + sub.OrStatic()
 	}
 	n, state := new(big.Int), "taken"
 	if reserved {
@@ -190,9 +190,9 @@ func (t *Target) noPool() error {
 	} else if !t.At.Pool.IsZero() {
 		what = fmt.Sprintf("no pool in the range %s", t.At.Pool)
 	}
-	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
-		"the subnet %s of network %s has %s, so that no address can be chosen; ask for one by address",
-		t.Sub.CIDR, t.NetworkName(t.Sub.Network), what).OrAdvise(ipam.DoAddPoolTo)
+	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "the subnet %s of network %s has %s, so Berth can "+
+		"choose no address; request one by address", t.Sub.CIDR, t.NetworkName(t.Sub.Network), what).
+		OrAdvise(ipam.DoAddPoolTo)
 }
 
 // lanRefused explains why a DHCP server gave nothing: for which client, on which interface, and what helps.
@@ -203,34 +203,34 @@ func lanRefused(ask *ipam.LANAsk, got *ipam.LANAnswer) error {
 	}
 	switch got.Failure {
 	case ipam.LANSilent:
-		return ipam.Refuse(ipam.ErrLAN, "no DHCP server has answered for %s by %s (%s); see that the server runs, and "+
+		return ipam.Refuse(ipam.ErrLAN, "no DHCP server answered for %s on %s (%s); check that the server runs, and "+
 			"that %s is the interface to its LAN", whom, ask.Parent, got.Error, ask.Parent)
 	case ipam.LANRefused:
-		return ipam.Refuse(ipam.ErrLAN, "the DHCP server has no address for %s by %s (%s); see its range and its "+
+		return ipam.Refuse(ipam.ErrLAN, "the DHCP server has no address for %s on %s (%s); check its range and its "+
 			"reservations", whom, ask.Parent, got.Error)
 	case ipam.LANWrong:
-		return ipam.Refuse(ipam.ErrLAN, "what DHCP servers offer for %s by %s cannot be used (%s); correct the range and "+
-			"the options of that server", whom, ask.Parent, got.Error)
+		return ipam.Refuse(ipam.ErrLAN, "the DHCP offer for %s on %s is unusable (%s); correct the server's range and "+
+			"options", whom, ask.Parent, got.Error)
 	case ipam.LANOutside:
 		return lanOutside(ask, got.Lease.Address, got.Lease.Server)
 	case ipam.LANParent:
-		return ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s (%s); name an interface of this "+
+		return ipam.Refuse(ipam.ErrLAN, "no DHCP request for %s is possible on %s (%s); name an interface of this "+
 			"host that is up", whom, ask.Parent, got.Error)
 	case ipam.LANNoEdge:
-		refused := ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s gives no address by %s: %s", whom, ask.Parent,
+		refused := ipam.Refuse(ipam.ErrLAN, "the DHCP server gives %s no address on %s: %s", whom, ask.Parent,
 			got.Error)
 		if got.Error == ledger.NoRelay {
 			return refused.Advise(ipam.DoRunEdge)
 		}
 		return refused // it says how to start one
 	}
-	return fmt.Errorf("%w: the DHCP server was asked for %s by %s: %s (%s)", ipam.ErrLAN, whom, ask.Parent, got.Error,
+	return fmt.Errorf("%w: the DHCP request for %s on %s failed: %s (%s)", ipam.ErrLAN, whom, ask.Parent, got.Error,
 		got.Failure)
 }
 
 // lanOutside refuses an address outside the subnet.
 func lanOutside(ask *ipam.LANAsk, addr, server any) error {
-	return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s for %s by %s, which is no address of the subnet %s; "+
-		"it was declined: make the network with the subnet that the server has there, or name another interface",
-		server, addr, ask.Client, ask.Parent, ask.Subnet)
+	return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s for %s on %s, not a host address of the subnet %s; "+
+		"Berth declined it: create the network with the server's subnet, or name another interface", server, addr,
+		ask.Client, ask.Parent, ask.Subnet)
 }

@@ -176,7 +176,7 @@ func endOwners(ctx context.Context, s *ledger.Ledger) error {
 	return nil
 }
 
-const timeIsOver = "its owner's time is over"
+const timeIsOver = "its owner expired"
 
 func endPlaced(c *ledger.Change, what ledger.Ending) error {
 	sub := what.Sx.Record()

@@ -90,8 +90,8 @@ func (t *Target) standInFor(old *ipam.RemovedReplica, name string, replica *ipam
 		return nil, err
 	}
 	_, err = t.Event(&ipam.Event{Verb: ipam.StoodIn, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
-		Attachment: t.At.ID, Name: name, Detail: fmt.Sprintf(
-			"stands in for %s, the container of %s, which was destroyed", old.Name, l.Reservation.Owner)})
+		Attachment: t.At.ID, Name: name, Detail: fmt.Sprintf("stands in for %s, the destroyed container of %s",
+			old.Name, l.Reservation.Owner)})
 	return l, err
 }
 
@@ -123,7 +123,7 @@ func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
 
 // ReadStandIn reads the record at a key. It returns nil if there is none.
 func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
-	return ledger.ReadJSON[ipam.StandIn](c.Tx(), key, "who stands in for a container")
+	return ledger.ReadJSON[ipam.StandIn](c.Tx(), key, "a stand-in")
 }
 
 // CheckStandIns reports each stand-in record that does not decode or has the wrong key.
@@ -144,12 +144,12 @@ func CheckStandIns(tx store.Tx, found func(error)) error {
 // checkStandIn returns an error if a record does not match its key.
 func checkStandIn(rec store.Record) error {
 	var s ipam.StandIn
-	if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &s); err != nil {
+	if err := ipam.DecodeJSON("a stand-in", rec.Value, &s); err != nil {
 		return err
 	}
 	if key := string(rec.Key); key != string(StandInKey(s.Name, s.Host)) &&
 		key != string(StandInForKey(s.For, s.Host)) {
-		return fmt.Errorf("%w: the record of %s, which stands in for %s, is not in its place", ipam.ErrDamaged, s.Name,
+		return fmt.Errorf("%w: the record of %s, which stands in for %s, has the wrong key", ipam.ErrDamaged, s.Name,
 			s.For)
 	}
 	return nil
@@ -220,7 +220,7 @@ func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error)
 
 func standIns(ctx context.Context, l *ledger.Ledger) (all []ipam.StandIn, err error) {
 	all, err = ledger.View(ctx, l, func(tx store.Tx) ([]ipam.StandIn, error) {
-		return ledger.AllJSON[ipam.StandIn](tx, ledger.KindRange(StandInKeys), "who stands in for a container")
+		return ledger.AllJSON[ipam.StandIn](tx, ledger.KindRange(StandInKeys), "a stand-in")
 	})
 	all = slices.DeleteFunc(all, func(one ipam.StandIn) bool { return one.Host != l.Host() })
 	slices.SortFunc(all, func(a, b ipam.StandIn) int {

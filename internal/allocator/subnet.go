@@ -133,10 +133,8 @@ func attachedHere(p *ledger.NetworkPlan, sub *ipam.Subnet) (bool, error) {
 func offRoutes(p *ledger.NetworkPlan, sub *ipam.Subnet, routes []netip.Prefix) error {
 	for _, route := range routes {
 		if route.Overlaps(sub.CIDR) {
-			return ipam.Refuse(ipam.ErrOverlap,
-				"the subnet %s of network %s overlaps the route %s of this host, and the engine "+
-					"takes it only where it is named: add --subnet %s",
-				sub.CIDR, p.N.Name, route, sub.CIDR)
+			return ipam.Refuse(ipam.ErrOverlap, "the subnet %s of network %s overlaps the route %s of this host, and "+
+				"the engine accepts it only if you name it: add --subnet %s", sub.CIDR, p.N.Name, route, sub.CIDR)
 		}
 	}
 	return nil
@@ -152,7 +150,7 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 		if ipv6 {
 			without = "create the Docker network without --ipv6"
 		}
-		return ipam.Refuse(ipam.ErrNotFound, "network %s has no %s subnet, and the engine asks for one; it has %s; %s",
+		return ipam.Refuse(ipam.ErrNotFound, "network %s has no %s subnet, but the engine requests one; it has %s; %s",
 			p.N.Name, family, p.SubnetList(), without).OrAdvise(ipam.DoAddSubnetTo, p.N.Name)
 	}
 	return ipam.Refuse(ipam.ErrInUse,
@@ -185,8 +183,7 @@ func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.
 		where := fmt.Sprintf("the subnet %s of network %s", sub.CIDR, n.Name)
 		return ipam.NoPoolNamed(where, req.Pool).Advise(ipam.DoListPools, n.Name)
 	}
-	return ipam.Refuse(ipam.ErrInvalid,
-		"the range %s has no address of the pools of the subnet %s in network %s", req.Range,
+	return ipam.Refuse(ipam.ErrInvalid, "the range %s is outside the pools of the subnet %s in network %s", req.Range,
 		sub.CIDR, n.Name).Advise(ipam.DoListPools, n.Name)
 }
 
@@ -293,8 +290,8 @@ func overlapError(d *ipam.DockerSubnet, cidr netip.Prefix) error {
 	switch {
 	case d.Network == "":
 		whose = "Docker's bridge " + d.Link
-		todo = fmt.Sprintf("choose another subnet or, if `docker network ls` shows no network of that id, "+
-			"remove what a crash left with `ip link delete %s`", d.Link)
+		todo = fmt.Sprintf("choose another subnet or, if `docker network ls` does not list that id, remove the "+
+			"leftover bridge with `ip link delete %s`", d.Link)
 	case d.Link != "":
 		whose += fmt.Sprintf(" (bridge %s)", d.Link)
 	}

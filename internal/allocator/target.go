@@ -130,8 +130,8 @@ func (t *Target) CheckWanted(addr netip.Addr) error {
 		return err
 	}
 	if x := t.Sub.Exclusion(addr); x != nil {
-		return ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded with %s; ask for another address", addr,
-			x).OrAdvise(ipam.DoEndExclusion)
+		return ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded by %s; ask for another address", addr, x).
+			OrAdvise(ipam.DoEndExclusion)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func nameLease(c *ledger.Change, name *ipam.LeaseName) error {
 	e := after.Event(ipam.LeaseNamed, sub, "")
 	// Compose renames a container that it recreates
 	if l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name) {
-		e.Verb, e.Detail = ipam.GuessedWrong, "it was taken for "+l.Name
+		e.Verb, e.Detail = ipam.GuessedWrong, "it was mistaken for "+l.Name
 	}
 	if _, err := c.Event(e); err != nil {
 		return err
@@ -122,7 +122,7 @@ func tellStray(c *ledger.Change, stray *ipam.Stray) error {
 	verb, known := map[ipam.FindingKind]ipam.Verb{ipam.ForeignHolder: ipam.ForeignHolderTold,
 		ipam.OwnerElsewhere: ipam.OwnerElsewhereTold}[stray.Kind]
 	if !known {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is not of a container with the wrong address", stray.Kind)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a finding about a wrong address", stray.Kind)
 	}
 	sub, l, err := leaseOf(c, stray.LeaseRef)
 	if err != nil {

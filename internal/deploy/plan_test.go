@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		networks.lan is no IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
 		# one address for many, a name that is none, one name for two
 		services.web has 2 replicas, and an address for one of them on the network front || services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}} FRONT
-		services._web & "shop/_web/1" names no owner || services: {_web: {image: x, networks: [front]}} FRONT
+		services._web & "shop/_web/1" is not a valid owner || services: {_web: {image: x, networks: [front]}} FRONT
 		the services db and web have the same container_name, box || services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, container_name: box, networks: [front]}} FRONT
 		# one planned network twice
 		services.web is on the networks back and front & one planned network, two & plan a network for each || services: {web: {image: x, networks: [front, back]}} // networks: {front: {ipam: {driver: berth, options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}

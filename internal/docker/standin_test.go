@@ -313,7 +313,7 @@ func TestStandInTold(t *testing.T) {
 			t.Errorf("told is %q, want %q", got, want)
 		}
 	}
-	began := "stand_in shop-web-4: stands in for shop-web-2, the container of shop/web/2, which was destroyed"
+	began := "stand_in shop-web-4: stands in for shop-web-2, the destroyed container of shop/web/2"
 	told(began)
 	all, err := c.service.StandIns(t.Context())
 	must(t, err)

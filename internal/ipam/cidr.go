@@ -17,7 +17,7 @@ var noHosts = []struct {
 	{netip.MustParsePrefix("224.0.0.0/4"), "the multicast addresses"},
 	{netip.MustParsePrefix("255.255.255.255/32"), "the broadcast address"},
 	{netip.MustParsePrefix("::/127"), "the unspecified and the loopback address"},
-	{netip.MustParsePrefix("fe80::/10"), "the link-local addresses that each interface has by itself"},
+	{netip.MustParsePrefix("fe80::/10"), "the link-local addresses of each interface"},
 	{netip.MustParsePrefix("ff00::/8"), "the multicast addresses"},
 }
 
@@ -42,8 +42,8 @@ func CheckSubnet(p netip.Prefix) error {
 	}
 	for _, no := range noHosts {
 		if no.block.Contains(alloc.Usable(p).From()) {
-			return Refuse(ErrInvalid, "the subnet %s begins in %s, %s, which no container can have; choose another, such as "+
-				"10.0.0.0/24 or fd00::/64", p, no.block, no.what)
+			return Refuse(ErrInvalid, "the subnet %s begins in %s, %s, which no container can use; choose another, "+
+				"such as 10.0.0.0/24 or fd00::/64", p, no.block, no.what)
 		}
 	}
 	return nil

@@ -21,17 +21,17 @@ var (
 	// ErrOverlap: the prefix or range overlaps another.
 	ErrOverlap = errors.New("overlap")
 	// ErrChanged: it has changed since the requester read it.
-	ErrChanged = errors.New("changed meanwhile")
+	ErrChanged = errors.New("changed since it was read")
 	// ErrKeyReused: the key of an edit was used for another one.
 	ErrKeyReused = errors.New("key used for another request")
 	// ErrAlone: the request is about hosts, but the store belongs to one host.
 	ErrAlone = errors.New("no other hosts")
 	// ErrHost: the cluster does not allow this host to do that, or to take part at all.
-	ErrHost = errors.New("the host is refused")
+	ErrHost = errors.New("host refused")
 	// ErrForbidden: the requester may not do that.
 	ErrForbidden = errors.New("forbidden")
 	// ErrLAN: the DHCP server of a LAN gave no address.
-	ErrLAN = errors.New("nothing from the LAN")
+	ErrLAN = errors.New("no DHCP address")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )

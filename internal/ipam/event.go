@@ -132,7 +132,7 @@ func (v *Verb) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no event is called %q", ErrInvalid, b)
+	return fmt.Errorf("%w: %q is not an event", ErrInvalid, b)
 }
 
 // Verbs returns the names of all verbs, sorted.

@@ -51,8 +51,8 @@ func (m *EventMark) CheckHost(host string) error {
 	if m.Host == HostMark(host) || m.Host == ([4]byte{}) {
 		return nil
 	}
-	return Refuse(ErrInvalid, "the mark is one of another host's events, and each host has some of its own: "+
-		"ask this host for events without a mark, and go on from the one that it answers with")
+	return Refuse(ErrInvalid, "the mark comes from another host, and each host has events of its own: request events "+
+		"from this host without a mark, and continue from the mark that it returns")
 }
 
 // MarshalText writes a mark as letters, digits, - and _ (RFC 4648, base64url).
@@ -72,7 +72,7 @@ func (m *EventMark) UnmarshalText(text []byte) error {
 	m.Own, m.Shared = d.storeMark(), d.storeMark()
 	again, _ := m.MarshalText()
 	if err != nil || version != markVersion || d.Failed || len(d.B) != 0 || !bytes.Equal(again, text) {
-		return fmt.Errorf("%w: %q is no mark of events; one is in each list of them", ErrInvalid, text)
+		return fmt.Errorf("%w: %q is not an event mark; each list of events contains one", ErrInvalid, text)
 	}
 	return nil
 }

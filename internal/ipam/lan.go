@@ -177,7 +177,7 @@ func (s *LANState) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no lease of a DHCP server is %q", ErrInvalid, b)
+	return fmt.Errorf("%w: no DHCP lease has the state %q", ErrInvalid, b)
 }
 
 // DHCPLease is the DHCP lease in the record of an address. The memory of the last holder keeps it, so that the

@@ -45,7 +45,7 @@ func (k *Kind) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no kind of lease is called %q", ErrInvalid, b)
+	return fmt.Errorf("%w: %q is not a kind of lease", ErrInvalid, b)
 }
 
 // Lease is the record of an address. Somebody holds the address, or Released is set and the record remembers the last

@@ -303,15 +303,13 @@ const MaxHeadroom = 1024
 func setHeadroom(n *Network, wanted int) error {
 	switch {
 	case wanted < 0 || wanted > MaxHeadroom:
-		return Refuse(ErrInvalid, "a headroom of %d addresses is none: write 0 to %d", wanted, MaxHeadroom)
+		return Refuse(ErrInvalid, "a headroom of %d addresses is invalid: write 0 to %d", wanted, MaxHeadroom)
 	case wanted > 0 && n.Space == LocalSpace:
-		return Refuse(ErrInvalid,
-			"network %s is in the space local, which each host keeps for itself: it needs no "+
-				"headroom", n.Name)
+		return Refuse(ErrInvalid, "network %s is in the space local, which belongs to one host: it needs no headroom",
+			n.Name)
 	case wanted > 0 && n.Type != Manual:
-		return RefuseAs(WrongType, ErrInvalid,
-			"network %s is of the type %s: Berth chooses none of its addresses, "+
-				"and can keep none as headroom", n.Name, n.Type)
+		return RefuseAs(WrongType, ErrInvalid, "network %s has the type %s: Berth does not choose its addresses, so "+
+			"it keeps no headroom", n.Name, n.Type)
 	}
 	n.Headroom = wanted
 	return nil
@@ -336,12 +334,11 @@ func checkMACPrefix(prefix string) error {
 		return nil
 	}
 	if !macPrefixForm.MatchString(prefix) {
-		return Refuse(ErrInvalid, "%q begins no MAC address: write three octets, such as aa:00:00", prefix)
+		return Refuse(ErrInvalid, "%q is not the start of a MAC address: write three octets, such as aa:00:00", prefix)
 	}
 	if strings.ContainsRune("13579bdf", rune(prefix[1])) {
-		return Refuse(ErrInvalid,
-			"MAC addresses that begin with %s are those of groups (the first octet is odd); "+
-				"choose an even one, such as aa:00:00", prefix)
+		return Refuse(ErrInvalid, "MAC addresses that begin with %s are group addresses (the first octet is odd); "+
+			"choose an even one, such as aa:00:00", prefix)
 	}
 	return nil
 }
@@ -359,14 +356,13 @@ func setLink(n *Network, l Link) error {
 		return nil
 	}
 	if !slices.Contains(linkModes, l.Mode) {
-		return Refuse(ErrInvalid, "%q is no mode of a link on host %s: use one of %s", l.Mode, l.Host,
+		return Refuse(ErrInvalid, "%q is not a link mode on host %s: use one of %s", l.Mode, l.Host,
 			strings.Join(linkModes, ", "))
 	}
 	if l.Link == "" || len(l.Link) > 63 || strings.ContainsFunc(l.Link,
 		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-		return Refuse(ErrInvalid, "%q names no bridge, parent or table on host %s: write a name such as br0",
-			l.Link,
-			l.Host)
+		return Refuse(ErrInvalid, "%q cannot name a bridge, parent or table on host %s: write a name such as br0",
+			l.Link, l.Host)
 	}
 	n.Links = append(n.Links, l)
 	slices.SortFunc(n.Links, func(a, b Link) int { return cmp.Compare(a.Host, b.Host) })

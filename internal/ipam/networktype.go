@@ -29,7 +29,7 @@ func ParseNetworkType(s string) (NetworkType, error) {
 	case "manual":
 		return Manual, nil
 	}
-	return Manual, Refuse(ErrInvalid, "%q is no type of network: write manual, dynamic or vip", s)
+	return Manual, Refuse(ErrInvalid, "%q is not a network type: write manual, dynamic or vip", s)
 }
 
 // CheckAutomatic refuses an automatic address if Berth chooses none in the network. A nil network allows it.
@@ -38,11 +38,11 @@ func (n *Network) CheckAutomatic() error {
 	case n == nil || n.Type == Manual:
 		return nil
 	case n.Type == VIP:
-		return RefuseAs(WrongType, ErrInvalid, "network %s is of the type vip, of which every address is given by a "+
-			"person; ask for one by address", n.Name)
+		return RefuseAs(WrongType, ErrInvalid, "network %s has the type vip, where people choose every address; "+
+			"request one by address", n.Name)
 	default:
-		return RefuseAs(IPMissing, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
-			"addresses; ask for the one that was chosen, by address", n.Name)
+		return RefuseAs(IPMissing, ErrInvalid, "network %s has the type dynamic: another system chooses its "+
+			"addresses; request the chosen one by address", n.Name)
 	}
 }
 
@@ -51,12 +51,11 @@ func (n *Network) CheckAutomatic() error {
 func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
 	switch band := sub.StaticBand(addr); {
 	case n.Type == VIP:
-		return RefuseAs(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; "+
+		return RefuseAs(WrongType, ErrInvalid, "network %s has the type vip, which allows only static reservations; "+
 			"reserve %s as one", n.Name, addr)
 	case !band.IsZero():
 		return RefuseAs(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band "+
-			"%s of network %s; reserve it as a static one, or wish for none",
-			addr, owner, band, n.Name)
+			"%s of network %s; reserve it as a static address, or leave it out", addr, owner, band, n.Name)
 	}
 	return nil
 }
@@ -66,6 +65,6 @@ func (n *Network) CheckStatic() error {
 	if n.Type != Dynamic {
 		return nil
 	}
-	return RefuseAs(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
-		"addresses, so that none can be reserved by address; reserve without one", n.Name).Advise(DoRecordAddress)
+	return RefuseAs(WrongType, ErrInvalid, "network %s has the type dynamic: another system chooses its addresses; "+
+		"reserve without an address", n.Name).Advise(DoRecordAddress)
 }

@@ -33,12 +33,11 @@ type WantedTerms struct {
 // Check refuses terms that are invalid for any owner.
 func (w *WantedTerms) Check(owner string) error {
 	if w.For < 0 {
-		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
-			time.Duration(w.For))
+		return Refuse(ErrInvalid, "%s cannot live for %s; give a positive time, or none", owner, time.Duration(w.For))
 	}
 	if w.For > 0 && !w.Until.IsZero() {
-		return Refuse(ErrInvalid, "%s is to live for %s and until %s; say one of them", owner, time.Duration(w.For),
-			w.Until.Format(time.RFC3339))
+		return Refuse(ErrInvalid, "%s has two lifetimes, for %s and until %s; give one of them", owner,
+			time.Duration(w.For), w.Until.Format(time.RFC3339))
 	}
 	if w.Note != nil {
 		return CheckNote(*w.Note)

@@ -33,8 +33,8 @@ func (r OwnerRule) check() error {
 	case stars > maxStars:
 		return Refuse(ErrInvalid, "the pattern %q has %d stars; at most %d are allowed", r.Pattern, stars, maxStars)
 	case strings.Contains(r.Pattern, "**"):
-		return Refuse(ErrInvalid,
-			"the pattern %q has two stars side by side; one stands for as many characters as there are", r.Pattern)
+		return Refuse(ErrInvalid, "the pattern %q has two adjacent stars; one star already matches any number of "+
+			"characters", r.Pattern)
 	}
 	if r.Pool != "" {
 		if err := CheckNewName("pool", r.Pool); err != nil {
@@ -45,8 +45,8 @@ func (r OwnerRule) check() error {
 		return nil
 	}
 	if n := strings.Count(r.Owner, "*"); n > stars {
-		return Refuse(ErrInvalid, "the owner %q has %d stars, and the pattern %q has %d to fill them with", r.Owner, n,
-			r.Pattern, stars)
+		return Refuse(ErrInvalid, "the owner %q has %d stars, but the pattern %q has only %d", r.Owner, n, r.Pattern,
+			stars)
 	}
 	return CheckOwner(strings.ReplaceAll(r.Owner, "*", "x"))
 }
@@ -300,8 +300,7 @@ func (n *Network) setRule(r OwnerRule) error {
 	case at >= 0:
 		n.Rules[at] = r
 	case len(n.Rules) == maxRules:
-		return Refuse(ErrInvalid,
-			"network %s has %d rules for owners already, and more are not kept; put some together with *", n.Name,
+		return Refuse(ErrInvalid, "network %s already has %d owner rules, the maximum; combine some with *", n.Name,
 			maxRules)
 	default:
 		n.Rules = append(n.Rules, r)

@@ -10,18 +10,17 @@ func ParseOwnerRule(text string) (OwnerRule, error) {
 	pattern, meaning, ok := strings.Cut(text, "=")
 	r := OwnerRule{Pattern: pattern}
 	if !ok {
-		return r, Refuse(ErrInvalid,
-			"%q is no rule for owners; write PATTERN=pool:NAME, PATTERN=owner:PATH or both, such as "+
-				"web-*=pool:web,owner:shop/web/*", text)
+		return r, Refuse(ErrInvalid, "%q is not an owner rule; write PATTERN=pool:NAME, PATTERN=owner:PATH or both, "+
+			"such as web-*=pool:web,owner:shop/web/*", text)
 	}
 	for part := range strings.SplitSeq(meaning, ",") {
 		key, value, _ := strings.Cut(part, ":")
 		to := map[string]*string{"pool": &r.Pool, "owner": &r.Owner}[key]
 		switch {
 		case to == nil || value == "":
-			return r, Refuse(ErrInvalid, "%q is neither pool:NAME nor owner:PATH, in the rule for %s", part, pattern)
+			return r, Refuse(ErrInvalid, "%q in the rule for %s is neither pool:NAME nor owner:PATH", part, pattern)
 		case *to != "":
-			return r, Refuse(ErrInvalid, "the rule for %s says %s: twice", pattern, key)
+			return r, Refuse(ErrInvalid, "the rule for %s has %s: twice", pattern, key)
 		}
 		*to = value
 	}
@@ -76,7 +75,7 @@ func CheckOwner(owner string) error {
 	if len(owner) > MaxText {
 		return Refuse(ErrInvalid, "the owner has %d characters; at most %d are allowed", len(owner), MaxText)
 	}
-	return Refuse(ErrInvalid, "%q names no owner: write a name such as web, a path such as shop/web/1, or a MAC "+
+	return Refuse(ErrInvalid, "%q is not a valid owner: write a name such as web, a path such as shop/web/1, or a MAC "+
 		"address; a name has 1 to 63 letters, digits, '_', '.' and '-', and begins with a letter or digit", owner)
 }
 

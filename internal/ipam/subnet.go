@@ -60,8 +60,7 @@ func ParsePutBackMode(s string) (PutBackMode, error) {
 	case "default":
 		return putBackDefault, nil
 	}
-	return putBackDefault, Refuse(ErrInvalid,
-		"%q does not say which containers of a network are put back: write reserved, all, off or default", s)
+	return putBackDefault, Refuse(ErrInvalid, "%q is not a put-back mode: write reserved, all, off or default", s)
 }
 
 // Importer is a daemon of a cluster. Its imports end with its session.
@@ -212,7 +211,7 @@ func CheckName(noun, name string) error {
 			"%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit",
 			name, noun)
 	case name == "pool" || name == "none" || name == "all":
-		return Refuse(ErrInvalid, "%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)
+		return Refuse(ErrInvalid, "%q cannot name a %s: the word has a special meaning; choose another", name, noun)
 	case meansRange(name):
 		return refuseRange(noun, name)
 	case idErr == nil:
@@ -222,8 +221,8 @@ func CheckName(noun, name string) error {
 }
 
 func refuseRange(noun, name string) error {
-	return Refuse(ErrInvalid, "%q cannot name a %s: it reads as an address or a range; begin a name with a letter, and "+
-		"write a range like %s", name, noun, alloc.RangeForms)
+	return Refuse(ErrInvalid, "%q cannot name a %s: it looks like an address or a range; begin a name with a letter, "+
+		"and write a range like %s", name, noun, alloc.RangeForms)
 }
 
 // NoPoolNamed refuses a reference to a pool that does not exist. It explains a mistyped range.
@@ -261,7 +260,7 @@ func EncodeJSON(v any) ([]byte, error) {
 // DecodeJSON reads what EncodeJSON wrote. Its errors wrap ErrDamaged and name the record as what says.
 func DecodeJSON(what string, b []byte, v any) error {
 	if len(b) == 0 || b[0] != RecordVersion {
-		return fmt.Errorf("%w: the record of %s has a version that this Berth does not read", ErrDamaged, what)
+		return fmt.Errorf("%w: the record of %s has a version that this Berth cannot read", ErrDamaged, what)
 	}
 	if err := json.Unmarshal(b[1:], v); err != nil {
 		return fmt.Errorf("%w: the record of %s: %w", ErrDamaged, what, err)

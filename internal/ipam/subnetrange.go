@@ -93,8 +93,8 @@ func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 		return nil
 	}
 	if x := sub.Exclusion(gateway); x != nil {
-		return RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded with %s; choose another one", gateway,
-			x).OrAdvise(DoEndExclusion)
+		return RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded by %s; choose another one", gateway, x).
+			OrAdvise(DoEndExclusion)
 	}
 	if band := sub.StaticBand(gateway); !band.IsZero() {
 		return RefuseAs(IPReserved, ErrInUse,

@@ -115,11 +115,11 @@ func (sub *Subnet) CheckLAN(n *Network) error {
 	}
 	switch {
 	case n.Type != Dynamic:
-		return RefuseAs(WrongType, ErrInvalid, "network %s is of the type %s, of which no DHCP server chooses the "+
-			"addresses; make it with --type dynamic", n.Name, n.Type)
+		return RefuseAs(WrongType, ErrInvalid, "network %s has the type %s, where no DHCP server chooses addresses; "+
+			"create it with --type dynamic", n.Name, n.Type)
 	case len(sub.Pools) > 0:
-		return RefuseAs(WrongType, ErrInvalid, "the addresses of the subnet %s come from its DHCP server by %s, and so "+
-			"out of no pool; leave out the pool %s", sub.CIDR, sub.DHCPParent, sub.Pools[0].Range)
+		return RefuseAs(WrongType, ErrInvalid, "the addresses of the subnet %s come from its DHCP server on %s, not "+
+			"from a pool; leave out the pool %s", sub.CIDR, sub.DHCPParent, sub.Pools[0].Range)
 	}
 	return nil
 }
@@ -127,8 +127,8 @@ func (sub *Subnet) CheckLAN(n *Network) error {
 // CheckTexts refuses an invalid note, and a gateway note without a gateway.
 func (sub *Subnet) CheckTexts() error {
 	if sub.GatewayNote != "" && !sub.Gateway.IsValid() {
-		return Refuse(ErrInvalid, "the subnet %s has no gateway, and so no note on it; give it a gateway, or leave "+
-			"the note out", sub.CIDR)
+		return Refuse(ErrInvalid, "the subnet %s has a gateway note but no gateway; add a gateway, or leave the note "+
+			"out", sub.CIDR)
 	}
 	if err := CheckNote(sub.Note); err != nil {
 		return err
@@ -249,7 +249,7 @@ func ParseLANID(s string) (LANID, error) {
 	case string(LANByMAC):
 		return LANByMAC, nil
 	}
-	return LANByOwner, Refuse(ErrInvalid, "%q is no way of being known to a DHCP server: write owner or mac", s)
+	return LANByOwner, Refuse(ErrInvalid, "%q is not a DHCP client identity: write owner or mac", s)
 }
 
 // linkForm is the kernel's form of an interface name, without characters that would make it ambiguous here.
@@ -265,8 +265,7 @@ func (t LANTerms) CheckDHCP() error {
 	}
 	if !t.FromDHCP() {
 		if t.DHCPID != LANByOwner {
-			return Refuse(ErrInvalid, "as whom a DHCP server is asked (%s) needs the interface by which it is; give both",
-				t.DHCPID)
+			return Refuse(ErrInvalid, "the DHCP client identity (%s) needs the DHCP interface; give both", t.DHCPID)
 		}
 		return nil
 	}
@@ -277,8 +276,8 @@ func (t LANTerms) CheckDHCP() error {
 			link, host = host, ""
 		}
 		if two && CheckName("host", host) != nil || !linkForm.MatchString(link) {
-			return Refuse(ErrInvalid, "%q is no interface: write one such as eth0 or, for hosts that have different "+
-				"ones, alpha=eth0,beta=eno1", part)
+			return Refuse(ErrInvalid, "%q is not an interface: write one such as eth0 or, if hosts differ, "+
+				"alpha=eth0,beta=eno1", part)
 		}
 		if hosts[host] || two != (strings.Contains(t.DHCPParent, "=")) {
 			return Refuse(ErrInvalid, "%q names an interface twice: write one for all hosts, or one for each, such as "+

@@ -32,8 +32,7 @@ func (n *Network) checkTags() error {
 	if len(n.Tags) <= maxTags {
 		return nil
 	}
-	return Refuse(ErrInvalid, "network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags),
-		maxTags)
+	return Refuse(ErrInvalid, "network %s would have %d tags; it can have at most %d", n.Name, len(n.Tags), maxTags)
 }
 
 // checkText refuses a text that is not one printable line of at most MaxText bytes.

@@ -115,7 +115,7 @@ func TestParseInterfaceRefuses(t *testing.T) {
 		::ffff:192.0.2.4 | mapped into IPv6; write 192.0.2.4
 		ip0=fe80::1%eth0 | has a zone
 		2001:db8::x | "2001:db8::x" is not an IPv4 or IPv6 address
-		all | the word has a meaning of its own
+		all | the word has a special meaning
 		a b | cannot name a pool
 		ip0=ip1=pool | cannot name a pool
 		aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | 1 to 63 letters
@@ -140,7 +140,7 @@ func TestInterfaceChecked(t *testing.T) {
 		{Interface{Action: ModifyInterface, Wishes: []Wish{{None: true, Pool: "front"}}}, "has two of an address, a pool, and none"},
 		{Interface{Wishes: []Wish{at(0, "::ffff:192.0.2.1")}}, "write 192.0.2.1"},
 		{Interface{Wishes: []Wish{at(0, "fe80::1%eth0")}}, "has a zone"},
-		{Interface{Wishes: []Wish{{Pool: "pool"}}}, "a meaning of its own"},
+		{Interface{Wishes: []Wish{{Pool: "pool"}}}, "a special meaning"},
 		{Interface{Wishes: []Wish{{}, {}}}, "given twice"},
 	} {
 		if err := c.in.Check(); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -138,7 +138,7 @@ func TestBadCSV(t *testing.T) {
 		subnets | prefix,colour\n192.0.2.0/24,red\n | 1: there is no column "colour"; there are network, space, prefix
 		subnets | prefix,CIDR,vrf,space\n10.0.0.0/24,10.0.0.0/25,,\n10.0.0.0/24,,red,blue\n | 2: prefix is "10.0.0.0/24" and CIDR is "10.0.0.0/25", which are one thing for Berth; leave one of them empty & 3: vrf is "red" and space is "blue", which are one thing
 		addresses | address,device,virtual_machine\n10.0.0.1,a,b\n10.0.0.2,a,a\n | 2: device is "a" and virtual_machine is "b", which are one thing
-		addresses | address,device\n10.0.0.1,A b\n10.0.0.2,A (b)\n10.0.0.3,A-b\n10.0.0.4,A b\n10.0.0.5,***\n | 3: "A b" and "A (b)" would both be the owner A-b; rename one of them & 4: "A b" and "A-b" would both be the owner & 6: "***" names no owner: write a name such as web, a path such as shop/web/1, or a MAC address; a name has 1 to 63 letters, digits, '_', '.' and '-'
+		addresses | address,device\n10.0.0.1,A b\n10.0.0.2,A (b)\n10.0.0.3,A-b\n10.0.0.4,A b\n10.0.0.5,***\n | 3: "A b" and "A (b)" would both be the owner A-b; rename one of them & 4: "A b" and "A-b" would both be the owner & 6: "***" is not a valid owner: write a name such as web, a path such as shop/web/1, or a MAC address; a name has 1 to 63 letters, digits, '_', '.' and '-'
 		subnets | prefix,vrf\n10.0.0.0/24,***\n10.0.0.0/24,a b\n10.0.0.0/24,a-b\n | 2: "***" cannot name a space: use 1 to 63 letters & 4: "a b" and "a-b" would both be the space a-b
 		subnets | subnet,mask\n10.0.0.0,255.255.0.255\n10.0.0.0/24,255.255.255.128\n10.0.0.1,24\n10.0.0.0,\n,24\n | 2: prefix: invalid subnet "10.0.0.0/255.255.0.255": "255.255.0.255" is not a length & 3: the prefix is 10.0.0.0/24, and the mask 255.255.255.128; give one of them & 4: prefix: invalid subnet "10.0.0.1/24": it has host bits & 5: prefix: invalid subnet "10.0.0.0": it has no length & 6: the subnet has no prefix
 		subnets | prefix,name\n192.0.2.0/24\n | 2: the row has 1 cells, and the header has 2
@@ -160,7 +160,7 @@ func TestBadCSV(t *testing.T) {
 		reservations | address,owner,slot,until\n10.0.0.1,,,\n10.0.0.1,web,two,\n10.0.0.1,web,-1,tomorrow\n,,1,\n | 2: 10.0.0.1 has no owner & 3: slot: "two" is not a number from 0 on & 4: slot: "-1" is not a number & 4: until: "tomorrow" is not a time such as 2026-05-01T18:00:00Z & 5: the row has no owner
 		addresses | owner\nrtr\n | 1: there is no column address, which addresses need
 		addresses | address,owner\n,rtr\n | 2: the row has no address
-		networks | name,type,owner_rules\na,static,\nb,vip,web-*\nc,,web-*=pool\nd,,"a=pool:x;b=pool:x,pool:y"\ne,,a=pool:x;\n | 2: type: "static" is no type of network: write manual, dynamic or vip & 3: owner_rules: "web-*" is no rule for owners; write PATTERN=pool:NAME & 4: owner_rules: "pool" is neither pool:NAME nor owner:PATH, in the rule for web-* & 5: owner_rules: the rule for b says pool: twice & 6: owner_rules: "" is no rule
+		networks | name,type,owner_rules\na,static,\nb,vip,web-*\nc,,web-*=pool\nd,,"a=pool:x;b=pool:x,pool:y"\ne,,a=pool:x;\n | 2: type: "static" is not a network type: write manual, dynamic or vip & 3: owner_rules: "web-*" is not an owner rule; write PATTERN=pool:NAME & 4: owner_rules: "pool" in the rule for web-* is neither pool:NAME nor owner:PATH & 5: owner_rules: the rule for b has pool: twice & 6: owner_rules: "" is not an owner rule
 		subnets | prefix,static\n10.0.0.0/24,10.0.0.8+4;x\n | 2: static: invalid range "x"
 		addresses | address,owner,automatic\n10.0.0.1,rtr,true\n | 1: there is no column "automatic"
 	`, func(noun, text string) error {

@@ -156,7 +156,7 @@ func TestBadYAML(t *testing.T) {
 		until | HEAD   reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n | 5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z & 5: "perhaps" is neither on nor off (true or false, yes or no, 1 or 0)
 		address without one | HEAD   addresses:\n  - {owner: rtr}\n | 5: an address has no address
 		address replaced | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n | 5: an address has no key "replaced"
-		type | HEAD   type: automatic\n | 4: "automatic" is no type of network: write manual, dynamic or vip
+		type | HEAD   type: automatic\n | 4: "automatic" is not a network type: write manual, dynamic or vip
 		static | HEAD   static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: 192.0.2.1}]\n | 4: static is "192.0.2.8/29" here, and must be a list & 7: invalid range "x" & 7: there is a mapping here, and a single value is expected
 		owner rule | HEAD   owner_rules:\n  - web-*=pool:web\n  - {name: web}\n | 5: a rule for owners is "web-*=pool:web" here, and must have keys: pattern, owner, pool & 6: a rule for owners has no key "name"; it has pattern, owner, pool
 		reservation of a range | HEAD   reservations:\n  - {owner: web, address: 192.0.2.0/24}\n | 5: "192.0.2.0/24" is not an IPv4 or IPv6 address

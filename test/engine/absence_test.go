@@ -96,7 +96,7 @@ func again(h *Harness, network string) string {
 	h.Helper()
 	name := h.name()
 	_, err := h.Engine.Docker(containerCommand(name, network)...)
-	if err != nil && !strings.Contains(err.Error(), "do again what you did") {
+	if err != nil && !strings.Contains(err.Error(), "repeat your command") {
 		h.Fatal(err)
 	}
 	if err != nil {

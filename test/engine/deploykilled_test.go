@@ -85,7 +85,7 @@ func (p *project) round(n int) {
 // recovers checks that the next deploy finishes the job: first after the lock has ended, later after an unlock.
 func (p *project) recovers(waited *bool) {
 	p.Helper()
-	p.fails("is being deployed by", "berth deploy unlock "+p.name)
+	p.fails("another deploy of the project", "berth deploy unlock "+p.name)
 	if *waited {
 		p.unlock()
 		p.deploys()

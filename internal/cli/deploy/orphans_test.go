@@ -21,7 +21,7 @@ func TestOrphanAsked(t *testing.T) {
 		want      string
 	}{
 		"nothing":             {func(*harness) {}, ""},
-		"a deploy has begun":  {lockShop, "the project shop is being deployed"},
+		"a deploy has begun":  {lockShop, "another deploy of the project shop"},
 		"it is used":          {func(h *harness) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
 		"it is none any more": {forgetData, "no deploy left the volume shop_data"},
 	} {

@@ -71,7 +71,7 @@ func TestPlanTellsAll(t *testing.T) {
 		file + ":9: shop/db/1 on networks.front: 10.8.0.99 is held by mail",
 		file + ":14: shop/cache/1 on networks.front: 10.9.0.7 is outside the subnet 10.8.0.0/24",
 		file + ":19: services.first.deploy.update_config.order is start-first, and services.first has the container_name",
-		"(6 wanted, 3 free), so that nothing is given for shop/web/4, shop/web/5, shop/web/6",
+		"(6 wanted, 3 free), so none is left for shop/web/4, shop/web/5, shop/web/6",
 		"the container shop-web-1 cannot be reached: it is paused; run `berth check`",
 		"the container shop-web-2 cannot be reached: the engine calls it dead; run `berth check`",
 		"the container shop-db-1 cannot be inspected: ",
@@ -164,7 +164,7 @@ func TestPlanOneShort(t *testing.T) {
 	h.asWanted("10.8.0.10", "10.8.0.11")
 	for replicas, want := range map[int]string{
 		4: "compose.yaml:1: shop/web/4 on networks.front: too few addresses are free " +
-			"in the subnet 10.8.0.0/24 of network front (2 wanted, 1 free), so that nothing is given for shop/web/4",
+			"in the subnet 10.8.0.0/24 of network front (2 wanted, 1 free), so none is left for shop/web/4",
 		3: ""} {
 		h.file(fmt.Sprintf("services: {web: {image: x, scale: %d, networks: [front]}}%s", replicas, networks))
 		code, out, said := h.berth("plan")
@@ -238,7 +238,7 @@ func TestPlanSecondShort(t *testing.T) {
 	code, _, said := h.berth("plan")
 	if code != 1 || !strings.Contains(said, "compose.yaml:1: a second address for shop/web/2 on networks.front, which is "+
 		"to start before it stops: too few addresses are free") ||
-		!strings.Contains(said, "(3 wanted, 1 free), so that nothing is given for shop/web/2, shop/web/3") {
+		!strings.Contains(said, "(3 wanted, 1 free), so none is left for shop/web/2, shop/web/3") {
 		t.Errorf("it does %d:\n%s", code, said)
 	}
 	write("stop-first")

@@ -210,7 +210,7 @@ func TestHeadroomIsTheLast(t *testing.T) {
 		take mac=11
 		take mac=12 -> .12
 		lease .12 -> automatic 12 a
-		take mac=20 ! exhausted; headroom among them: 2 of host b
+		take mac=20 ! exhausted; including headroom: 2 of host b
 		b: free theirs -> .10 .11
 		give .13
 		look

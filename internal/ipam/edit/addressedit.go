@@ -21,8 +21,7 @@ func ready(in *ipam.Interface, owner string, planned bool) error {
 	switch in.Action {
 	case ipam.Ensure, ipam.AddInterface, ipam.ModifyInterface, ipam.RemoveInterface:
 	default:
-		return ipam.Refuse(ipam.ErrInvalid, "%q is nothing to do with an interface: add, modify or remove it",
-			in.Action)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not an interface action: use add, modify or remove", in.Action)
 	}
 	checked := *in
 	if planned {
@@ -136,7 +135,7 @@ func (has interfaces) admit(owner string, in *ipam.Interface) error {
 	exists := has.has(in.Number)
 	switch {
 	case in.Number == -1 && next >= ipam.MaxSlots:
-		return ipam.Refuse(ipam.ErrExhausted, "%s has %d interfaces, and more are not kept", owner, next)
+		return ipam.Refuse(ipam.ErrExhausted, "%s already has %d interfaces, the maximum", owner, next)
 	case in.Number == -1:
 		in.Number = next
 		filled = map[int]bool{}

@@ -23,8 +23,8 @@ type ownerIn struct {
 
 func bindReservations(c *run, e *ipam.BindReservations) error {
 	if len(e.Wanted) == 0 || len(e.Wanted) > ipam.MaxEdits {
-		return ipam.Refuse(ipam.ErrInvalid, "%d reservations are to be bound; one request binds 1 to %d",
-			len(e.Wanted), ipam.MaxEdits)
+		return ipam.Refuse(ipam.ErrInvalid, "the request has %d reservations; one request binds 1 to %d", len(e.Wanted),
+			ipam.MaxEdits)
 	}
 	all, wanted, err := beginBinding(e, c)
 	if err != nil {
@@ -79,9 +79,8 @@ func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[
 		}
 		b, key := &binding{AddReservation: &one, p: p, in: in}, ownerIn{p.N.ID, one.Owner}
 		if wanted[key] != nil {
-			return nil, nil, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInvalid,
-				"%s is to have two reservations in network %s; give it one, of as many addresses as it needs",
-				one.Owner, p.Called())
+			return nil, nil, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInvalid, "%s would have two reservations in "+
+				"network %s; give it one with all its addresses", one.Owner, p.Called())
 		}
 		all, wanted[key] = append(all, b), b
 	}

@@ -93,10 +93,9 @@ func refusal(c *capacity, s *shortage) error {
 	if len(without) == 1 && free == 0 {
 		return s.error
 	}
-	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
-		"too few addresses are free in %s (%d wanted, %d free), so "+
-			"that nothing is given for %s: with the rest of this request %s",
-		s.Where, len(without)+free, free, whose(without), s.Full).Advise(ipam.DoEnlargePools)
+	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "too few addresses are free in %s (%d wanted, %d "+
+		"free), so none is left for %s: with the rest of this request, %s", s.Where, len(without)+free, free,
+		whose(without), s.Full).Advise(ipam.DoEnlargePools)
 }
 
 // same reports whether a wish looks in the same place as the shortage, or in an overlapping one.

@@ -43,9 +43,8 @@ func lockDeploy(c *run, e *ipam.LockDeploy) error {
 	case held != nil && !mine && (e.Renews || held.Lasts(c.Now())):
 		return lockRefusal(held)
 	case held == nil && e.Renews:
-		return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
-			"the lock of the project %s was removed, or another deploy had it meanwhile; run the deploy again",
-			e.Project)
+		return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse, "the lock of the project %s was removed, or another "+
+			"deploy took it; run the deploy again", e.Project)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
 		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL)), TTL: e.TTL}
@@ -77,15 +76,14 @@ func checkLock(e *ipam.LockDeploy) error {
 	}
 	switch {
 	case strings.Contains(e.Project, "/"):
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no project: its name has a slash", e.Project)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project: its name has a slash", e.Project)
 	case e.ID == (ipam.ID{}):
-		return ipam.Refuse(ipam.ErrInvalid, "a deploy of %s needs an id of its own, by which its lock is renewed",
-			e.Project)
+		return ipam.Refuse(ipam.ErrInvalid, "a deploy of %s needs its own id to renew its lock", e.Project)
 	case e.TTL < ipam.LeastDeployTTL || e.TTL > ipam.MostDeployTTL:
-		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s is to last %s without a sign of life; that is %s to %s",
-			e.Project, time.Duration(e.TTL), time.Duration(ipam.LeastDeployTTL), time.Duration(ipam.MostDeployTTL))
+		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s cannot last %s without renewal; give %s to %s", e.Project,
+			time.Duration(e.TTL), time.Duration(ipam.LeastDeployTTL), time.Duration(ipam.MostDeployTTL))
 	case len(e.Owners) > ipam.MaxEdits:
-		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s names %d owners; at most %d are kept", e.Project,
+		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s names %d owners; at most %d are allowed", e.Project,
 			len(e.Owners), ipam.MaxEdits)
 	}
 	return nil
@@ -97,18 +95,17 @@ func lockRefusal(held *ipam.DeployLock) error {
 	if held.Host != "" {
 		who += " on host " + held.Host
 	}
-	return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
-		"the project %s is being deployed by %s (process %d) since %s, and locked until %s at least", held.Project, who,
-		held.PID, held.Since.Format(time.RFC3339), held.Expires.Format(time.RFC3339)).
-		Advise(ipam.DoUnlockDeploy, held.Project)
+	return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse, "another deploy of the project %s, by %s (process %d), "+
+		"began at %s; its lock lasts until at least %s", held.Project, who, held.PID, held.Since.Format(time.RFC3339),
+		held.Expires.Format(time.RFC3339)).Advise(ipam.DoUnlockDeploy, held.Project)
 }
 
 // unlockDeploy ends a lock. A missing lock, or another deploy's, is no error. If the deploy reports that it lost its
 // lock, only the event is written.
 func unlockDeploy(c *run, e *ipam.UnlockDeploy) error {
 	if len(e.Did) > ipam.MaxDid {
-		return ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
-			"are kept", e.Project, len(e.Did), ipam.MaxDid)
+		return ipam.Refuse(ipam.ErrInvalid, "the report of the deploy of %s has %d bytes; at most %d are allowed",
+			e.Project, len(e.Did), ipam.MaxDid)
 	}
 	held, err := ledger.ReadJSON[ipam.DeployLock](c.Tx(), deployLockKey(e.Project), deployLockNoun)
 	if err != nil {

@@ -57,11 +57,11 @@ func (p *Plan) noneGiven(sub *ipam.Subnet) error {
 	}
 	more := ""
 	if n > 1 {
-		more = fmt.Sprintf(" and %d more are in use, too", n-1)
+		more = fmt.Sprintf(" (and %d more in use)", n-1)
 	}
-	return ipam.Refuse(ipam.ErrInUse, "%s has %s of the DHCP server of the subnet %s%s, which nobody would renew any "+
-		"more, so that the server would give it to another one; stop what runs on network %s first, or name another "+
-		"interface", cmp.Or(first.Name, first.MAC.String()), first.Address, sub.CIDR, more, p.Called())
+	return ipam.Refuse(ipam.ErrInUse, "%s has %s from the DHCP server of the subnet %s%s, and nobody would renew that "+
+		"lease; stop the containers on network %s first, or name another interface",
+		cmp.Or(first.Name, first.MAC.String()), first.Address, sub.CIDR, more, p.Called())
 }
 
 // showGiven adds the owner's DHCP lease: the held one, otherwise the one kept for the owner.

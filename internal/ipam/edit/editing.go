@@ -80,18 +80,14 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	}
 	switch {
 	case errors.Is(err, store.ErrTooMany) && opt.DryRun:
-		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
-			"a dry run shows what one transaction holds, and these changes are more; those of one account that is "+
-				"removed, or of one network, are made in several when they are made in earnest").
-			Advise(ipam.DoListElastic)
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "these changes exceed one transaction, the limit of a dry "+
+			"run; without it, removing an account or changing a network uses several").Advise(ipam.DoListElastic)
 	case errors.Is(err, store.ErrTooMany):
-		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
-			"these changes are more than one transaction holds; make them in several requests")
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "these changes exceed one transaction; split them into "+
+			"several requests")
 	case errors.Is(err, store.ErrTooLarge):
-		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
-			"what one network or subnet has of tags, links, pools and exclusions would be more than one record, or "+
-				"the event of such a change, holds; "+
-				"change less at once, or take some of it away")
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "the tags, links, pools and exclusions of one network or "+
+			"subnet would exceed one record or event; change less at once, or remove some")
 	case err != nil:
 		return ipam.Outcome{}, err
 	}
@@ -190,7 +186,7 @@ func apply(c *run, e ipam.Edit) (ipam.Result, error) {
 	}
 	result, mine, err := elastic.Apply(c.Change, e, c.match)
 	if !mine {
-		return result, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
+		return result, ipam.RefuseAs("", ipam.ErrInvalid, "this Berth has no operation %q", e.Op())
 	}
 	c.match = 0
 	return result, err
@@ -262,9 +258,8 @@ func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, 
 	case c.Now().Sub(ipam.EventTime(k.Time)) >= ipam.KeyAge:
 		return false, c.Tx().Delete(usedKey(k.Time, opt.Key))
 	case k.Request != opt.Request:
-		return false, ipam.Refuse(ipam.ErrKeyReused,
-			"the idempotency key %q was used for another request at %s; take a new one",
-			opt.Key, ipam.EventTime(k.Time).Format(time.RFC3339))
+		return false, ipam.Refuse(ipam.ErrKeyReused, "the idempotency key %q was used for another request at %s; use "+
+			"a new one", opt.Key, ipam.EventTime(k.Time).Format(time.RFC3339))
 	}
 	*out = k.Outcome
 	return true, nil

@@ -86,7 +86,7 @@ func TestEditsAreBounded(t *testing.T) {
 		edits[i] = &ipam.TakeAddress{Network: "net1", Owner: fmt.Sprintf("vm%d", i),
 			Interface: ipam.Interface{Wishes: wishes}}
 	}
-	_ = refused(r, "too many addresses", "invalid; more than one transaction holds", ipam.EditOptions{}, edits...)
+	_ = refused(r, "too many addresses", "invalid; exceed one transaction", ipam.EditOptions{}, edits...)
 	r.Run("take net1 a pool -> 10.0.0.1")
 }
 
@@ -125,7 +125,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	plan.Networks[0].Subnets[0].Exclusions = exclusions[:3000]
 	_, err = r.S.Import(ctx, plan, ipam.ImportOptions{})
-	r.Refused("an import of too long ones", "invalid; of pools and exclusions than one record holds", err)
+	r.Refused("an import of too long ones", "invalid; pools and exclusions than a record can hold", err)
 }
 
 // largeNetwork makes a network with more subnets than one transaction removes.

@@ -16,9 +16,8 @@ func addExclusion(p *Plan, e *ipam.AddExclusion) error {
 		return err
 	}
 	if gateway := sub.Gateway; gateway.IsValid() && e.Range.From() == gateway && e.Range.To() == gateway {
-		return ipam.Refuse(ipam.ErrInUse,
-			"%s is the gateway of the subnet %s, which nobody is given anyway", gateway,
-			sub.CIDR)
+		return ipam.Refuse(ipam.ErrInUse, "%s is the gateway of the subnet %s, and a gateway needs no exclusion",
+			gateway, sub.CIDR)
 	}
 	if e.Answered != (ipam.MAC{}) {
 		return p.excludeAnswered(sub, e)
@@ -35,14 +34,14 @@ func addExclusion(p *Plan, e *ipam.AddExclusion) error {
 func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 	addr := e.Range.From()
 	if addr != e.Range.To() {
-		return ipam.Refuse(ipam.ErrInvalid, "%s has a single address on the LAN, and %s is a range", e.Answered, e.Range)
+		return ipam.Refuse(ipam.ErrInvalid, "%s answers for one address, but %s is a range", e.Answered, e.Range)
 	}
 	l, err := p.Lease(sub.ID, addr)
 	if err != nil {
 		return err
 	}
 	if l != nil {
-		return ipam.Refuse(ipam.ErrInUse, "%s answers for %s, which is not excluded for that: %s", e.Answered, addr,
+		return ipam.Refuse(ipam.ErrInUse, "%s answers for %s, but Berth does not exclude it: %s", e.Answered, addr,
 			answererText(l))
 	}
 	_, err = p.exclude(ipam.Event{Verb: ipam.AnswerFound, Address: addr, MAC: e.Answered, Detail: e.Note}, sub,
@@ -69,7 +68,7 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 		return nil
 	})
 	if more > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d more of its addresses are held or reserved, and stay so", more))
+		warnings = append(warnings, fmt.Sprintf("%d more of its addresses stay held or reserved", more))
 	}
 	return warnings, err
 }
@@ -79,21 +78,20 @@ func answererText(l *ipam.Lease) string {
 	if l.Held() || l.Reservation != nil {
 		return keeperText(l)
 	}
-	return fmt.Sprintf("%s was held by %s until %s, who may have answered before", l.Address, l.Holder(),
+	return fmt.Sprintf("%s was held by %s until %s; that holder may have answered", l.Address, l.Holder(),
 		l.Released.Format("2006-01-02 15:04:05 MST"))
 }
 
 func keeperText(l *ipam.Lease) string {
 	switch {
 	case l.Reservation == nil:
-		return fmt.Sprintf("%s is held by %s, who keeps it; after its release nobody gets it", l.Address,
-			l.Holder())
+		return fmt.Sprintf("%s is held by %s, who keeps it; after that, nobody gets it", l.Address, l.Holder())
 	case !l.Held():
-		return fmt.Sprintf("%s is reserved for %s, who keeps it; after its end nobody gets it", l.Address,
+		return fmt.Sprintf("%s is reserved for %s, who keeps it; after that, nobody gets it", l.Address,
 			l.Reservation.Owner)
 	}
-	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; after its end nobody gets it",
-		l.Address, l.Holder(), l.Reservation.Owner)
+	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; after that, nobody gets it", l.Address,
+		l.Holder(), l.Reservation.Owner)
 }
 
 func removeExclusion(p *Plan, e *ipam.RemoveExclusion) error {

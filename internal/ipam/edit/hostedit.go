@@ -66,23 +66,19 @@ func removeHost(c *run, e *ipam.RemoveHost) error {
 		return ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name).
 			Advise(ipam.DoLetHostIn, h.Name)
 	case e.Off && isPresent(c.Change, h.Name) && h.ID != c.Member().Host:
-		return ipam.Refuse(ipam.ErrInUse,
-			"the daemon of host %s answers, or did some seconds ago, so that it is "+
-				"not off", h.Name).Advise(ipam.DoAskHostToGo, h.Name)
+		return ipam.Refuse(ipam.ErrInUse, "the daemon of host %s answered seconds ago, so the host is not off", h.Name).
+			Advise(ipam.DoAskHostToGo, h.Name)
 	case e.Off:
 		c.ended = true
 		return RemoveHost(c.Change, h)
 	case h.State == ipam.HostLeaving:
 		return nil
 	case !otherHost(c.Index(), h.Name):
-		return ipam.Refuse(ipam.ErrInUse,
-			"host %s is the only one in the cluster, and nobody could let it in "+
-				"again; remove its networks there instead", h.Name).OrAdvise(ipam.DoMoveSpaces)
+		return ipam.Refuse(ipam.ErrInUse, "host %s is the only one in the cluster, so no other could admit it again; "+
+			"remove its networks there instead", h.Name).OrAdvise(ipam.DoMoveSpaces)
 	case !isPresent(c.Change, h.Name):
-		return ipam.Refuse(ipam.ErrInUse,
-			"the daemon of host %s does not answer, so that it cannot give back "+
-				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name).
-			Advise(ipam.DoSayHostOff, h.Name)
+		return ipam.Refuse(ipam.ErrInUse, "the daemon of host %s does not answer, so it cannot release its addresses: "+
+			"its containers and headroom may still be in use; start it", h.Name).Advise(ipam.DoSayHostOff, h.Name)
 	}
 	return setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
 }

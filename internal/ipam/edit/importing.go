@@ -97,7 +97,7 @@ func (im *Importing) open(name string) (*Plan, error) {
 	}
 	switch m := c.Member(); {
 	case n == nil:
-		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s, to which it adds, was removed meanwhile", name)
+		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s, to which it adds, was removed during the import", name)
 	case n.Stage == ipam.Moving:
 		return nil, ledger.BeingCopied(n)
 	case n.Importer != nil && m != nil && n.Importer.Session != m.Session:

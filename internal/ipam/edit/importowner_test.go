@@ -215,22 +215,22 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		  subnets:
 		  - cidr: 10.0.0.0/24
 		  reservations: [{owner: x, address: 10.0.0.9, automatic: true}, {owner: y, address: 10.0.0.10}]
-		! 7: network a is of the type vip, which has static reservations only
+		! 7: network a has the type vip, which allows only static reservations
 		=== automatic of a vip there
 		- name: vips
 		  reservations: [{owner: x, address: 203.0.113.9, automatic: true}]
-		! 4: network vips is of the type vip
+		! 4: network vips has the type vip
 		=== static of a dynamic one
 		- name: a
 		  type: dynamic
 		  subnets:
 		  - cidr: 10.0.0.0/24
 		  reservations: [{owner: x, address: 10.0.0.9}, {owner: y, address: 10.0.0.10, automatic: true}]
-		! 7: network a is of the type dynamic
+		! 7: network a has the type dynamic
 		=== static of a dynamic one there
 		- name: seen
 		  reservations: [{owner: x, address: 198.51.100.9}]
-		! 4: network seen is of the type dynamic
+		! 4: network seen has the type dynamic
 		=== without an address
 		- name: net1
 		  reservations: [{owner: x}]
@@ -250,7 +250,7 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		=== no owner
 		- name: seen
 		  reservations: [{owner: a//b}]
-		! 4: "a//b" names no owner
+		! 4: "a//b" is not a valid owner
 		=== known by an address
 		- name: seen
 		  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, automatic: true}]

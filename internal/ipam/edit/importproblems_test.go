@@ -36,12 +36,12 @@ func TestImportProblems(t *testing.T) {
 		- name: pool
 		- name: none
 		- name: all
-		! 3: "pool" cannot name a network: the word has a meaning
+		! 3: "pool" cannot name a network: the word has a special meaning
 		! 4: "none"
 		! 5: "all"
 		=== address as a name
 		- name: 192.0.2.1
-		! 3: "192.0.2.1" cannot name a network: it reads as an address
+		! 3: "192.0.2.1" cannot name a network: it looks like an address
 		=== network twice
 		- name: a
 		- name: b
@@ -56,7 +56,7 @@ func TestImportProblems(t *testing.T) {
 		! 3: "a b" cannot name a space
 		=== MAC prefix
 		- {name: a, mac_prefix: 01:00:00}
-		! 3: MAC addresses that begin with 01:00:00 are those of groups
+		! 3: MAC addresses that begin with 01:00:00 are group addresses
 		=== tag
 		- name: a
 		  tags: {a b: c}
@@ -68,7 +68,7 @@ func TestImportProblems(t *testing.T) {
 		=== link
 		- name: a
 		  links: [{host: h1, mode: bridge, link: br0}]
-		! 3: "bridge" is no mode of a link on host h1
+		! 3: "bridge" is not a link mode on host h1
 		=== two links
 		- name: a
 		  links: [{host: h1, mode: bridged, link: br0}, {host: h1, mode: ovs, link: br0}]
@@ -143,12 +143,12 @@ func TestImportProblems(t *testing.T) {
 		  - {cidr: 10.0.0.0/24, dhcp: true}
 		  - {cidr: 10.0.1.0/24, dhcp: true}
 		  - {cidr: 2001:db8:1::/64, dhcp: true}
-		! 6: network a has DHCP on the subnet 10.0.0.0/24 already, and one cable has one for each family
+		! 6: network a already has DHCP on the subnet 10.0.0.0/24; a network has one DHCP subnet for each family
 		# GA-17
 		=== DHCP there
 		- name: net2
 		  subnets: [{cidr: 2001:db8:1::/64, dhcp: true}]
-		! 4: network net2 has DHCP on the subnet 2001:db8::/64 already
+		! 4: network net2 already has DHCP on the subnet 2001:db8::/64
 		=== pool outside
 		- name: a
 		  subnets:
@@ -269,7 +269,7 @@ func TestImportProblems(t *testing.T) {
 		=== owner
 		- name: net1
 		  addresses: [{owner: a//b, address: 192.0.2.70}]
-		! 4: "a//b" names no owner
+		! 4: "a//b" is not a valid owner
 		# GA-24
 		=== slot too high
 		- name: net1
@@ -356,7 +356,7 @@ func TestImportProblemsOfJSON(t *testing.T) {
 		{"subnets": [{"cidr": "10.0.0.0/24"}]} | the subnet 10.0.0.0/24 is of no network
 		{"mac_prefix": "aa:00:00"} | the network has no name
 		{"type": "vip"} | the network has no name
-		{"name": "a", "type": "static"} | "static" is no type of network
+		{"name": "a", "type": "static"} | "static" is not a network type
 		{"pools": [{"range": "10.0.0.1"}]} | no network of the space local has 10.0.0.1
 		{"space": "lab", "pools": [{"range": "192.0.2.1"}]} | no network of the space lab has 192.0.2.1
 	`) {

@@ -21,7 +21,7 @@ func (c *run) nameClash(n *ipam.Network, owner string) error {
 	}
 	how := "is the name of"
 	if before := names.owner[name]; other == "" && before != "" && before != owner {
-		how, other = "is to be the name of", before
+		how, other = "would be the name of", before
 	}
 	if other == "" {
 		if names.owner == nil {
@@ -30,8 +30,6 @@ func (c *run) nameClash(n *ipam.Network, owner string) error {
 		names.owner[name] = owner
 		return nil
 	}
-	return ipam.Refuse(ipam.ErrInUse,
-		"%s %s %s on network %s, and that of %s would be the same: DNS knows no difference between capital "+
-			"and small letters, and has a hyphen for all that is no letter and no digit; take another name for one of them",
-		name, how, other, n.Name, owner)
+	return ipam.Refuse(ipam.ErrInUse, "%s %s %s on network %s, and %s would get the same name: DNS ignores case, and "+
+		"uses a hyphen for anything but letters and digits; rename one of them", name, how, other, n.Name, owner)
 }

@@ -27,9 +27,9 @@ func TestNameClashInRequest(t *testing.T) {
 	r.S = s
 	r.Run(`
 		network home subnet=192.0.2.0/24,pool
-		reserve home tv + reserve home TV ! inuse; tv.home is to be the name of tv on network home, and that of TV
-		take home TV pool + reserve home tv ! inuse; tv.home is to be the name of TV on network home, and that of tv
-		reserve home new + reserve home HERE ! inuse; here.home is the name of here on network home, and that of HERE
+		reserve home tv + reserve home TV ! inuse; tv.home would be the name of tv on network home, and TV
+		take home TV pool + reserve home tv ! inuse; tv.home would be the name of TV on network home, and tv
+		reserve home new + reserve home HERE ! inuse; here.home is the name of here on network home, and HERE
 		take home tv pool + take home tv pool + reserve home known + reserve home new
 		# of those that were refused, nothing is remembered
 		reserve home TV

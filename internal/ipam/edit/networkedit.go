@@ -42,8 +42,7 @@ func changedFacts(c *run, n *ipam.Network) networkFacts {
 func createNetwork(c *run, e *ipam.CreateNetwork) error {
 	space := cmp.Or(e.Space, ipam.LocalSpace)
 	if len(e.Subnets) > maxSubnets {
-		return ipam.Refuse(ipam.ErrInvalid,
-			"the network %s is to have %d subnets; one request makes at most %d",
+		return ipam.Refuse(ipam.ErrInvalid, "the network %s would have %d subnets; one request creates at most %d",
 			e.Name, len(e.Subnets), maxSubnets).Advise(ipam.DoImportInstead)
 	}
 	if err := c.takeName(e.Name, ipam.ID{}); err != nil {

@@ -29,11 +29,11 @@ func (p *Plan) rename(n *ipam.Network, name string) error {
 	n.Rename(name)
 	result := &p.run.result
 	for _, user := range users[:min(len(users), maxKeepers)] {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("%s was created with --ipam-opt network=%s; write "+
-			"network=%s where it is created", user, was, name))
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s was created with --ipam-opt network=%s; use "+
+			"network=%s when you create it again", user, was, name))
 	}
 	if more := len(users) - maxKeepers; more > 0 {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("%d more Docker networks were, too", more))
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%d more Docker networks have the same option", more))
 	}
 	result.Warnings = append(result.Warnings, fmt.Sprintf("Docker may use network=%s for this network until another "+
 		"network gets the name", was))

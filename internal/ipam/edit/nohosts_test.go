@@ -25,7 +25,7 @@ func TestNoHostSubnets(t *testing.T) {
 			outcome := func(line string) {
 				t.Helper()
 				if !works {
-					line += " ! invalid; which no container can have; choose another"
+					line += " ! invalid; which no container can use; choose another"
 				}
 				r.Run("\n" + line + "\n")
 			}

@@ -61,14 +61,14 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
 	case e.Volume == "" || len(e.Volume) > mostVolumeName || strings.ContainsFunc(e.Volume, unprintable):
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no name of a volume", e.Volume)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a volume name", e.Volume)
 	case strings.Contains(e.Project, "/"):
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no project: its name has a slash", e.Project)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project: its name has a slash", e.Project)
 	case e.Stage != "" && e.Stage != ipam.OrphanSaving && e.Stage != ipam.OrphanRestoring:
 		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot be %q; a copy is %s, %s, or neither", e.Volume, e.Stage,
 			ipam.OrphanSaving, ipam.OrphanRestoring)
 	case e.Stage != "" && e.Of == "":
-		return ipam.Refuse(ipam.ErrInvalid, "the volume %s is %s, and it is not said whose content it holds", e.Volume,
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s is %s, but the request does not name its source", e.Volume,
 			e.Stage)
 	}
 	return nil
@@ -85,9 +85,8 @@ func removeOrphan(c *run, e *ipam.RemoveOrphan) error {
 		return err
 	}
 	if had.Stage == ipam.OrphanRestoring && c.deploy == (ipam.ID{}) {
-		return ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
-			"which a deploy of %s has begun to recreate and did not end", e.Volume, had.Of, had.Project).
-			Advise(ipam.DoDeploy, had.Project)
+		return ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only complete copy of %s, which an unfinished "+
+			"deploy of %s was recreating", e.Volume, had.Of, had.Project).Advise(ipam.DoDeploy, had.Project)
 	}
 	if _, err := c.Event(&ipam.Event{Verb: ipam.OrphanEnded, Name: e.Volume, Detail: had.Project}); err != nil {
 		return err

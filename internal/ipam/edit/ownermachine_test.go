@@ -186,7 +186,7 @@ func (mc *ownerMachine) unchanged(t *rapid.T, what any, refused error, before ma
 		t.Fatalf("%T%+v was refused (%v) and changed records", what, what, refused)
 	}
 	for _, e := range events {
-		if e.Verb != ipam.ReservationRemoved || e.Detail != "its owner's time is over" {
+		if e.Verb != ipam.ReservationRemoved || e.Detail != "its owner expired" {
 			t.Fatalf("%T%+v was refused (%v) and wrote %+v", what, what, refused, e)
 		}
 	}

@@ -172,7 +172,7 @@ func releaseReplaced(c *run, owners OwnerSet, elsewhere map[string]bool) error {
 		if wanted && !runs || !any[r.Owner] && !elsewhere[r.Owner] {
 			continue
 		}
-		if err := ledger.EndReservation(c.Change, at, "its owner has the address that replaced it in use"); err != nil {
+		if err := ledger.EndReservation(c.Change, at, "its owner uses the address that replaced it"); err != nil {
 			return err
 		}
 		c.gave(at.Addr)

@@ -140,8 +140,8 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 			return ledger.Picked{}, allocator.ReservedError(p.Change, addr, r)
 		}
 		if x := sub.Exclusion(addr); x != nil && r == nil && !force {
-			return ledger.Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
-				"%s is excluded with %s", addr, x).Advise(ipam.DoTakeExcluded)
+			return ledger.Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded by %s", addr, x).
+				Advise(ipam.DoTakeExcluded)
 		}
 		return ledger.Picked{Sub: sub, Addr: addr, Record: l}, nil
 	}
@@ -180,9 +180,8 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	case len(f.Pools) == 0 && pool != "":
 		return ipam.NoPoolNamed(where, pool).Advise(ipam.DoListPools, p.Called())
 	case len(f.Pools) == 0:
-		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
-			"%s has no pool, so that no address can be chosen; ask for one by address", where).
-			OrAdvise(ipam.DoAddPoolTo)
+		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "%s has no pool, so Berth can choose no "+
+			"address; request one by address", where).OrAdvise(ipam.DoAddPoolTo)
 	}
 	one := ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "no address is free in %s (1 wanted, 0 free): %s",
 		where, f).Advise(ipam.DoEnlargePools)

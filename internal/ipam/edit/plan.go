@@ -28,9 +28,8 @@ func openPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 		return nil, err
 	}
 	if seen := c.match; seen != 0 && seen != n.LastRevision() {
-		return nil, ipam.Refuse(ipam.ErrChanged,
-			"network %s was changed since you read it (revision %d, now %d); read it "+
-				"again, and change that", n.Name, seen, n.LastRevision())
+		return nil, ipam.Refuse(ipam.ErrChanged, "network %s has changed since you read it (revision %d, now %d); "+
+			"read it again, and repeat the change", n.Name, seen, n.LastRevision())
 	}
 	c.match = 0
 	return c.plan(n), nil

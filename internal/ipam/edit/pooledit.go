@@ -67,7 +67,7 @@ func (p *Plan) renameRange(r ipam.Range, name string) error {
 	}
 	i := slices.IndexFunc(sub.Pools, func(pool ipam.Pool) bool { return pool.Range == r })
 	if i < 0 {
-		return ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.Called(), r).
+		return ipam.Refuse(ipam.ErrNotFound, "network %s has no pool with the range %s", p.Called(), r).
 			Advise(ipam.DoListPools)
 	}
 	before := sub.Pools[i]

@@ -60,9 +60,8 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 		case m.Over < 0:
 			return ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", ranges[later], sub.CIDR)
 		default:
-			return ipam.Refuse(ipam.ErrOverlap,
-				"the range %s overlaps the %s %s of the subnet %s; give a range beside it, or remove that one first",
-				ranges[later], noun, all[min(m.At, m.Over)], sub.CIDR)
+			return ipam.Refuse(ipam.ErrOverlap, "the range %s overlaps the %s %s of the subnet %s; give a range next "+
+				"to it, or remove that one first", ranges[later], noun, all[min(m.At, m.Over)], sub.CIDR)
 		}
 	}
 	return nil
@@ -94,8 +93,8 @@ func cut[T any](p *Plan, verb ipam.Verb, sub *ipam.Subnet, all []T, rangeOf func
 	}
 	if !found {
 		noun, _, _ := strings.Cut(verb.String(), ".")
-		return nil, ipam.Refuse(ipam.ErrNotFound, "no %s of the subnet %s has an address of the range %s", noun,
-			sub.CIDR, r).Advise(list, p.Called())
+		return nil, ipam.Refuse(ipam.ErrNotFound, "no %s of the subnet %s overlaps the range %s", noun, sub.CIDR, r).
+			Advise(list, p.Called())
 	}
 	return left, nil
 }

@@ -39,8 +39,8 @@ reserve net1 mail 192.0.2.99`)
 		}{
 			{0, ipam.AlreadyInUse, "mail"}, {1, ipam.OutsideSubnet, "no subnet of network net1 holds 203.0.113.7"},
 			{3, ipam.AlreadyInUse, "mail"},
-			{6, ipam.NotEnoughCapacity, "(4 wanted, 3 free), so that nothing is given for shop/e/3"},
-			{7, ipam.NotEnoughCapacity, "(2 wanted, 1 free), so that nothing is given for shop/e/4"},
+			{6, ipam.NotEnoughCapacity, "(4 wanted, 3 free), so none is left for shop/e/3"},
+			{7, ipam.NotEnoughCapacity, "(2 wanted, 1 free), so none is left for shop/e/4"},
 		}
 		if len(out.Refused) != len(want) {
 			t.Fatalf("refused are %d, want %d: %v", len(out.Refused), len(want), out.Refused)

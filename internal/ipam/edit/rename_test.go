@@ -14,7 +14,7 @@ func TestFormerNames(t *testing.T) {
 		{"a request with the former name", `
 			network office subnet=192.0.2.0/24,pool+198.51.100.0/24,pool
 			attach A net=office -> 192.0.2.0/24
-			network.set office name=hq -> the Docker network on 192.0.2.0/24 was created with --ipam-opt network=office; write network=hq where it is created; Docker may use network=office for this network until another network gets the name
+			network.set office name=hq -> the Docker network on 192.0.2.0/24 was created with --ipam-opt network=office; use network=hq when you create it again; Docker may use network=office for this network until another network gets the name
 			attach B net=office -> 198.51.100.0/24
 			ask B mac=1 -> 198.51.100.1
 			detach A

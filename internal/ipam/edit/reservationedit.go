@@ -80,21 +80,20 @@ func (p *Plan) beginReservation(e *ipam.AddReservation) (ipam.Interface, error) 
 		return in, err
 	}
 	if e.Only != nil && !e.Replace {
-		return in, ipam.Refuse(ipam.ErrInvalid,
-			"what %s has on other networks is not to be replaced; ask for replace, or "+
-				"leave out only", e.Owner)
+		return in, ipam.Refuse(ipam.ErrInvalid, "without replace, %s keeps its addresses on other networks; set "+
+			"replace, or leave out only", e.Owner)
 	}
 	if e.Moves && !e.Replace {
-		return in, ipam.Refuse(ipam.ErrInvalid,
-			"what %s has and may not be given any more is not to be replaced; ask for replace, or leave out moves", e.Owner)
+		return in, ipam.Refuse(ipam.ErrInvalid, "without replace, %s keeps addresses that are no longer allowed; set "+
+			"replace, or leave out moves", e.Owner)
 	}
 	for i, w := range in.Wishes {
 		if !w.Address.IsValid() {
 			continue
 		}
 		if slices.ContainsFunc(in.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
-			return in, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
-				"%s is wished for twice for %s; an address is reserved once", w.Address, e.Owner)
+			return in, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse, "%s is requested twice for %s; an address can "+
+				"be reserved only once", w.Address, e.Owner)
 		}
 		if err := p.N.CheckStatic(); err != nil && !e.Automatic {
 			return in, err
@@ -117,8 +116,8 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 	}
 	for _, slot := range slots(owned.Wanted) {
 		if int(slot.Interface) != e.Number {
-			return nil, ipam.Help(p.alreadyExists(e.Owner, owned.Wanted[slot], "an owner has one reservation in a "+
-				"network, of one interface, which may have several addresses"),
+			return nil, ipam.Help(p.alreadyExists(e.Owner, owned.Wanted[slot], "an owner has one reservation per "+
+				"network, with one interface and one or more addresses"),
 				ipam.Advise(ipam.DoReserveSeveral, slot.Interface))
 		}
 	}
@@ -265,7 +264,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 		r.ID, r.Ahead = old.ID, old.Ahead
 		return changeReservation(p.Change, found, *r)
 	}
-	return p.alreadyExists(e.Owner, found, "an address is reserved once")
+	return p.alreadyExists(e.Owner, found, "an address can be reserved only once")
 }
 
 // kindOf returns static for a given address unless the edit says automatic. An automatic one must not lie in a static
@@ -313,8 +312,8 @@ func (p *Plan) heldError(at ledger.Picked) error {
 
 func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (ledger.Picked, error) {
 	if p.N.Type == ipam.VIP {
-		return ledger.Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
-			"network %s is of the type vip, which has static reservations only; say which address with --ip", p.Called())
+		return ledger.Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid, "network %s has the type vip, which "+
+			"allows only static reservations; give the address with --ip", p.Called())
 	}
 	subnets, err := in(&w, p, subnets)
 	if err != nil {

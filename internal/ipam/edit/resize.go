@@ -18,9 +18,8 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 		return err
 	}
 	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {
-		return ipam.Refuse(ipam.ErrInvalid,
-			"the subnet %s cannot become %s, which is of the other family; add that one, and "+
-				"remove this", sub.CIDR, edited.CIDR)
+		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s cannot become %s, which has another address family; add "+
+			"the new subnet, and remove this one", sub.CIDR, edited.CIDR)
 	}
 	if err := p.noOverlap(edited.CIDR, sub.ID); err != nil {
 		return err
@@ -58,7 +57,7 @@ func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
 		whose := "reserved for " + holderOf(l)
 		switch {
 		case l.Address == sub.Gateway:
-			whose = "its gateway, for which --gateway gives another one"
+			whose = "its gateway, which --gateway can change"
 		case l.Held():
 			whose = "held by " + holderOf(l)
 		}

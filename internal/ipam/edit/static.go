@@ -11,9 +11,8 @@ import (
 // setStatic replaces the network's static bands. Addresses held or reserved in a band stay.
 func (p *Plan) setStatic(bands []ipam.Range) error {
 	if p.N.Type == ipam.Dynamic && len(bands) > 0 {
-		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
-			"network %s is of the type dynamic: somebody else chooses its "+
-				"addresses, so that none are kept from being chosen here", p.Called())
+		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid, "network %s has the type dynamic: another system "+
+			"chooses its addresses, so static bands have no effect", p.Called())
 	}
 	all, err := p.Subnets()
 	if err != nil {
@@ -30,9 +29,8 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 	for _, sub := range all {
 		after := wanted[sub.ID]
 		if wrong := misplacedIn(sub.CIDR, after); len(wrong) > 0 { // they overlap, because each lies inside the subnet
-			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
-				"the static bands %s and %s of network %s overlap; put them into one", after[wrong[0].Over],
-				after[wrong[0].At], p.Called())
+			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap, "the static bands %s and %s of network %s "+
+				"overlap; combine them", after[wrong[0].Over], after[wrong[0].At], p.Called())
 		}
 		slices.SortFunc(after, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
 		if slices.Equal(sub.Static, after) {

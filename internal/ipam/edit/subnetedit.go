@@ -68,17 +68,15 @@ func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	from, bits := spec.From, spec.Bits
 	if spec.CIDR.IsValid() || !from.IsValid() || bits == 0 {
-		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid,
-			"say either which subnet, or of which size and out of which prefix "+
-				"it is to be taken (/26 and --from 10.0.0.0/16)")
+		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid, "give either a subnet, or a size and the prefix to take "+
+			"it from (/26 and --from 10.0.0.0/16)")
 	}
 	if err := ipam.CheckSubnet(from); err != nil {
 		return netip.Prefix{}, err
 	}
 	if bits < from.Bits() || bits > from.Addr().BitLen() {
-		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid,
-			"a /%d cannot be taken out of %s: give a length from %d to %d", bits,
-			from, from.Bits(), from.Addr().BitLen())
+		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid, "a /%d does not fit in %s: give a length from %d to %d",
+			bits, from, from.Bits(), from.Addr().BitLen())
 	}
 	blocks := p.Index().Blocks(p.N.Space)
 	cidr, err := allocator.CarveFrom(p.Change, blocks, ipam.Base{Prefix: from, Bits: bits},
@@ -137,9 +135,8 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	for _, id := range nx.Subnets() {
 		other := p.Index().Subnet(id).Record()
 		if other.ID != sub.ID && other.DHCP && other.CIDR.Addr().Is4() == sub.CIDR.Addr().Is4() {
-			return ipam.Refuse(ipam.ErrInUse,
-				"network %s has DHCP on the subnet %s already, and one cable has one for each family", p.Called(),
-				other.CIDR).Advise(ipam.DoTurnDHCPOff, p.Called(), other.CIDR)
+			return ipam.Refuse(ipam.ErrInUse, "network %s already has DHCP on the subnet %s; a network has one DHCP "+
+				"subnet for each family", p.Called(), other.CIDR).Advise(ipam.DoTurnDHCPOff, p.Called(), other.CIDR)
 		}
 	}
 	return nil
@@ -253,9 +250,8 @@ func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, e
 		}
 	}
 	if len(sub.Attachments) > 0 && (edited.CIDR != sub.CIDR || edited.Gateway != sub.Gateway) {
-		return nil, ipam.Refuse(ipam.ErrInUse,
-			"%s on the subnet %s of network %s, and the engine cannot change the subnet or "+
-				"gateway of a network that exists; remove it with `docker network rm` first",
+		return nil, ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s, and the engine cannot change the "+
+			"subnet or gateway of an existing network; remove it with `docker network rm` first",
 			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.Called())
 	}
 	if sub.FromDHCP() && !edited.FromDHCP() {

@@ -28,12 +28,12 @@ func recordWorker(c *run, e *ipam.RecordWorker) error {
 			return err
 		}
 		if strings.Contains(name, "/") {
-			return ipam.Refuse(ipam.ErrInvalid, "%q is no %s: its name has a slash", name, what)
+			return ipam.Refuse(ipam.ErrInvalid, "%q is not a %s: its name has a slash", name, what)
 		}
 	}
 	if e.Hash == "" || len(e.Hash) > mostWorkerWord || len(e.Image) > mostWorkerWord {
-		return ipam.Refuse(ipam.ErrInvalid, "of what the worker %s of %s was made is said in 1 to %d bytes",
-			e.Service, e.Project, mostWorkerWord)
+		return ipam.Refuse(ipam.ErrInvalid, "the worker %s of %s needs a hash, and its hash and image have at most %d "+
+			"bytes", e.Service, e.Project, mostWorkerWord)
 	}
 	if err := changeable(c, e.Project); err != nil {
 		return err

@@ -217,6 +217,6 @@ func (r *Stage) onlyEnded(before map[string]string) bool {
 		}
 	}
 	return len(all) > old && !slices.ContainsFunc(all[old:], func(e ipam.Event) bool {
-		return e.Verb != ipam.ReservationRemoved || !strings.Contains(e.Detail, "time is over")
+		return e.Verb != ipam.ReservationRemoved || !strings.Contains(e.Detail, "owner expired")
 	})
 }

@@ -46,8 +46,8 @@ type dues struct {
 }
 
 const (
-	timeOver   = "its time is over, and its DHCP server has not renewed it"
-	unanswered = "its DHCP server has not answered since it was given"
+	timeOver   = "it expired, and its DHCP server did not renew it"
+	unanswered = "its DHCP server has not answered since the lease began"
 )
 
 // due reads the records and returns what is due now. It notes when something is due next.

@@ -284,13 +284,13 @@ func TestLN15NoServerAnyMore(t *testing.T) {
 		_, err := h.s.Edit(context.Background(), ipam.EditOptions{}, &ipam.ModifyNetwork{Network: h.net, DHCPParent: new("")})
 		return err
 	}
-	if err := none(); !errors.Is(err, ipam.ErrInUse) || !strings.Contains(err.Error(), "and 1 more are in use") {
+	if err := none(); !errors.Is(err, ipam.ErrInUse) || !strings.Contains(err.Error(), "(and 1 more in use)") {
 		t.Fatalf("it is asked no more, with two in use: %v", err)
 	}
 	h.edit(&ipam.ModifyNetwork{Network: h.net, DHCPParent: new("eth1")})
 	h.back(db)
 	if err := none(); !errors.Is(err, ipam.ErrInUse) ||
-		!strings.Contains(err.Error(), "web has "+web.String()+" of the DHCP server") {
+		!strings.Contains(err.Error(), "web has "+web.String()+" from the DHCP server") {
 		t.Fatalf("it is asked no more, with one in use: %v", err)
 	}
 	h.back(web)
@@ -346,7 +346,7 @@ func TestLN15SilentServer(t *testing.T) {
 		h.is(web, "held bound")
 		h.wait(12 * time.Second)
 		h.is(web, "held lost")
-		if lost := h.told(ipam.LeaseLost); len(lost) != 1 || !strings.Contains(lost[0], "its time is over") {
+		if lost := h.told(ipam.LeaseLost); len(lost) != 1 || !strings.Contains(lost[0], "it expired") {
 			t.Fatalf("the events are %q", lost)
 		}
 		h.server.Fail("")

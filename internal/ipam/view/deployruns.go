@@ -11,7 +11,7 @@ import (
 
 // DeployRuns lists the latest limit deploys of a project that have events, the latest first. A limit of 0 means all.
 func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error) {
-	l, err := s.homes.Cluster("which deploys there were")
+	l, err := s.homes.Cluster("the history of deploys")
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Deploys lists the projects that are being deployed, by name. The locks of all projects are in the cluster's store.
 func (s Views) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
-	l, err := s.homes.Cluster("which projects are deployed")
+	l, err := s.homes.Cluster("the list of deploys")
 	if err != nil {
 		return nil, err
 	}

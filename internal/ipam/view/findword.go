@@ -45,11 +45,11 @@ func readWord(f *ipam.FindFilter) (*word, error) {
 	text := strings.TrimSpace(f.Word)
 	switch {
 	case text == "":
-		return nil, ipam.Refuse(ipam.ErrInvalid, "nothing is looked for; give an address, or a part of a name, a MAC, "+
-			"a tag or a note")
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the search is empty; give an address, or part of a name, MAC, tag "+
+			"or note")
 	case len(text) > maxWord:
-		return nil, ipam.Refuse(ipam.ErrInvalid, "what is looked for has %d characters; at most %d are allowed",
-			len(text), maxWord)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the search text has %d characters; at most %d are allowed", len(text),
+			maxWord)
 	}
 	w := &word{exact: f.Exact, folded: ipam.Folded(text), forms: ipam.Forms(text)}
 	if addr, err := netip.ParseAddr(text); err == nil {

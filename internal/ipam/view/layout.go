@@ -102,7 +102,7 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 		if cidr := out.Subnet.CIDR; !f.Within.IsValid() {
 			out.Within = cidr
 		} else if !cidr.Contains(out.Within.Addr()) || out.Within.Bits() < cidr.Bits() {
-			return nil, ipam.Refuse(ipam.ErrInvalid, "%s is no part of the subnet %s", out.Within, cidr)
+			return nil, ipam.Refuse(ipam.ErrInvalid, "%s is not in the subnet %s", out.Within, cidr)
 		}
 		return coverageOf(sx, out.Within), nil
 	})

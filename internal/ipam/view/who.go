@@ -42,7 +42,7 @@ func check(f *ipam.WhoFilter) error {
 		}
 	}
 	if given != 1 {
-		return ipam.Refuse(ipam.ErrInvalid, "ask for one of an address, a MAC and a name")
+		return ipam.Refuse(ipam.ErrInvalid, "give exactly one of an address, a MAC and a name")
 	}
 	return nil
 }
