@@ -13,7 +13,7 @@ import (
 func (c *clusterStore) backup(ctx context.Context, path string) (id string, err error) {
 	st := c.opened()
 	if st == nil {
-		return "", fmt.Errorf("%w: it was not reached since the daemon began, so that there is nothing to write",
+		return "", fmt.Errorf("%w: it has not been reached since the daemon started, so there is nothing to write",
 			store.ErrAway)
 	}
 	return st.Cluster(), backupShared(ctx, st, path)

@@ -80,7 +80,7 @@ func (s *Server) notReady(ctx context.Context) error {
 			return fmt.Errorf("not ready: the shared store has no space left since %s; `berth status` shows more",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Away != "":
-			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` shows why",
+			return fmt.Errorf("not ready: the shared store has been out of reach since %s; `berth status` shows why",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Refused != "":
 			return fmt.Errorf("not ready: this host has been unable to join the cluster since %s; `berth status` shows why",
