@@ -129,7 +129,7 @@ func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
 		in = " in the space " + f.Space
 	}
 	return problem(http.StatusNotFound, api.CodeNotFound,
-		"there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)
+		"there is no subnet %s%s; `berth subnet ls` lists the subnets", f.Subnet, in)
 }
 
 func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedState, err error) {
