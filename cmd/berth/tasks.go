@@ -46,8 +46,7 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 		if err == nil {
 			return nil
 		}
-		log.WithError(err).Error("cannot remove old events, or finish a release; the next try is in " +
-			"a minute")
+		log.WithError(err).Error("cannot remove old events, or finish a release; the next try is in a minute")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -117,7 +116,7 @@ func inOrder(ctx context.Context, groups ...[]func(context.Context) error) error
 // lastReleases makes the releases that wait, before the store is closed. It logs those that are lost.
 func lastReleases(ctx context.Context, log *logrus.Entry, service *service.Service) {
 	if err := service.MakeWaiting(ctx); err != nil {
-		log.WithError(err).WithField("releases", service.Waiting()).Warn("releases that the state did not take are lost; " +
-			"`berth check` finds their leases")
+		log.WithError(err).WithField("releases", service.Waiting()).Warn("releases that the state did not record " +
+			"are lost; `berth check` finds their leases")
 	}
 }

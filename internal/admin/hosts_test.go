@@ -242,7 +242,7 @@ func TestProbes(t *testing.T) {
 	away.store.Heal()
 	ask(`GET /readyz -> 200 ready`)
 	away.store.Cut(fmt.Errorf("%w: secret", store.ErrNoSpace))
-	ask(`GET /readyz -> 503 not ready: the shared store has no space left since 20`)
+	ask(`GET /readyz -> 503 not ready: the shared store has had no space left since 20`)
 	away.store.Heal()
 	ask(`
 		GET /readyz -> 200 ready

@@ -82,8 +82,7 @@ func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref s
 	switch {
 	case said == nil:
 		return fmt.Errorf("networks.%s is on the planned network %q, which does not exist; `berth network ls` lists "+
-			"those "+
-			"that are", n.key, ref)
+			"those that are", n.key, ref)
 	case n.planned == nil:
 		n.planned = said
 	case n.planned.ID != said.ID:

@@ -71,8 +71,7 @@ func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 		p.checkTerms(&service, t, found)
 		if own.workers != nil {
 			found.add(p.problem(own.at.with(keyWorkers), "%s is the number of workers that run at once; write it in "+
-				"the %s "+
-				"at the top of the file", own.at.with(keyWorkers), extension))
+				"the %s at the top of the file", own.at.with(keyWorkers), extension))
 		}
 	}
 	if top.workers == nil {

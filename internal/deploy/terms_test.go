@@ -163,7 +163,7 @@ networks:
 		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
 		"26: services.web.x-berth.colour is not known; x-berth has addresses, drain, egress_only, elastic, snapshot, " +
 			"update, worker and workers",
-		"31: services.db.x-berth.egress_only is of an elastic address, and services.db is to have none",
+		"31: services.db.x-berth.egress_only needs an elastic address, and services.db has none",
 		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
 			"services.db.networks.front.ipv4_address gives another",
 		"33: services.job.x-berth is not a mapping; it has addresses",

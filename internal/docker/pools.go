@@ -86,8 +86,7 @@ func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networ
 	case len(idle) != surplus || !agree(seg, rest, networks):
 		c.add(ofSubnet(ipam.UnusedAttachment, seg, own[0].Network), "%d Docker networks were created on the subnet "+
 			"%s on this host, and the engine has %d of them (%s); it is unclear which one left its pool until each "+
-			"has "+
-			"a container", len(own), seg.cidr, len(networks), names(networks))
+			"has a container", len(own), seg.cidr, len(networks), names(networks))
 	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
 		c.addUnusedSubnet(seg, idle)
 	default:

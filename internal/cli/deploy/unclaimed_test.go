@@ -100,7 +100,7 @@ func TestApplyUnclaimed(t *testing.T) {
 		t.Fatalf("it does %d: %s", code, said)
 	}
 	h.edit(&ipam.ReleaseOwner{Owner: "shop/mail/1"})
-	if code, _, said := h.berth("apply", file, "--yes"); code != 1 || !strings.Contains(said, "shop/mail/1 is not there any more") {
+	if code, _, said := h.berth("apply", file, "--yes"); code != 1 || !strings.Contains(said, "shop/mail/1 is gone") {
 		t.Errorf("what has moved: %d: %s", code, said)
 	}
 	if code, _, said := h.berth("plan", "-o", file); code != 2 {

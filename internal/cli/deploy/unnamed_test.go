@@ -48,8 +48,7 @@ func TestPlanUnnamed(t *testing.T) {
 	compose("ipam: {driver: berth, options: {network: dual}}")
 	refused(":4: networks.net does not name the subnet 10.9.0.0/24 and fd00:9::/64 of the planned network dual, and " +
 		"Docker would create it in an unplanned one; write enable_ipv6: true in it, and config: [{subnet: " +
-		"10.9.0.0/24}, " +
-		"{subnet: \"fd00:9::/64\"}] in its ipam\n")
+		"10.9.0.0/24}, {subnet: \"fd00:9::/64\"}] in its ipam\n")
 	compose("{enable_ipv6: true, ipam: {driver: berth, options: {network: dual}, config: [{subnet: 10.9.0.0/24}]}}")
 	refused(":4: networks.net does not name the subnet fd00:9::/64 of the planned network dual")
 

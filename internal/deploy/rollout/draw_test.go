@@ -157,8 +157,7 @@ func TestTask(t *testing.T) {
 		"": "pull db:1, pull web:1, recreate db/1 (its image will be pulled: db:1), recreate web/1 (its image will " +
 			"be pulled: web:1), recreate web/2 (its image will be pulled: web:1)",
 		"Task.Do=recreate Task.Service=web Task.Number=1": "pull web:1, recreate web/1 (its image will be pulled: " +
-			"web:1; " +
-			"it is requested)",
+			"web:1; it is requested)",
 		"Task.Do=stop": "stop db/1, stop web/1, stop web/2",
 	})
 	scenes(t, "Task.Do=start", true, map[string]string{
@@ -170,8 +169,9 @@ func TestTask(t *testing.T) {
 		"Task.Service=db web1.State=exited": "",
 		"Task.Service=web Task.Number=1 web1.State=exited": "start web/1 (it does not run: exited)",
 		"Task.Service=web Task.Number=2 web2.State=exited": "start web/2 (it does not run: exited)",
-		"Task.Service=web Task.Number=3":                   "refused: the files give web 2 replicas, so there is no web/3",
-		"Task.Service=wbe":                                 `refused: the project shop has no service "wbe"; it has db, web`,
+		"Task.Service=web Task.Number=3": "refused: the files give web 2 replicas, so there is " +
+			"no web/3",
+		"Task.Service=wbe": `refused: the project shop has no service "wbe"; it has db, web`,
 	})
 	scenes(t, "Task.Do=stop", true, map[string]string{
 		"":                               "stop db/1, stop web/1, stop web/2",
@@ -186,7 +186,7 @@ func TestTask(t *testing.T) {
 	scenes(t, "Task.Do=recreate", true, map[string]string{
 		"": "recreate db/1 (it is requested), recreate web/1 (it is requested), recreate web/2 (it is requested)",
 		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is requested), recreate web/2 " +
-			"(its configuration has changed; it is asked for)",
+			"(its configuration has changed; it is requested)",
 		"Task.Service=db Services.web.Shares=db web1.Shares=db1 web2.Shares=db1": "recreate db/1 (it is requested), " +
 			"recreate web/1" + used + ", recreate web/2" + used,
 		"Task.Service=mail" + dropped: `refused: has no service "mail"`,
@@ -238,7 +238,7 @@ func TestDrawNetwork(t *testing.T) {
 // on it stays as it is.
 func TestDrawNetworkLasting(t *testing.T) {
 	const base, change = "front Wants.Internal=true ", "its internal changes false -> true"
-	const asked = " (the network shop_front is recreated: " + change + "; it is asked for)"
+	const asked = " (the network shop_front is recreated: " + change + "; it is requested)"
 	const whole = "refused: that requires a deploy of the whole project"
 	scenes(t, base, true, map[string]string{
 		"Task.Do=recreate": "recreate db/1 (it is requested), recreate web/1" + asked + ", recreate web/2" + asked +

@@ -223,8 +223,7 @@ func (d *volumeDrawing) before(want *deploy.Volume) *scene.Stored {
 func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 	if has.Name == v.Name && has.Project != "" && has.Project != d.in.Project {
 		d.problem("the volume %s would be recreated (%s), but belongs to the project %s; declare it external, or "+
-			"give it "+
-			"another name", v.Name, strings.Join(v.Why, "; "), has.Project)
+			"give it another name", v.Name, strings.Join(v.Why, "; "), has.Project)
 		return
 	}
 	for i := range has.Users {

@@ -194,8 +194,7 @@ func (c *Connector) goBack(ctx context.Context, note *Note, why error) error {
 	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
 	if err := c.create(ctx, note.Network, &note.Old); err != nil {
 		return errors.Join(why, fmt.Errorf("and it refuses the old network too, so THERE IS NO DOCKER NETWORK %s; "+
-			"run this again "+
-			"when that is fixed: %w", note.Network, err))
+			"run this again when that is fixed: %w", note.Network, err))
 	}
 	return c.reconnect(ctx, note, why)
 }

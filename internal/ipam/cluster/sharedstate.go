@@ -40,8 +40,7 @@ func (e *outOfReach) Error() string {
 	}
 	return fmt.Sprintf("the shared store %s since %s (%s), so the cluster's spaces give no new addresses. "+
 		"Containers keep their addresses, Berth sends their releases later, and networks of the space local work as "+
-		"before. "+
-		"Check etcd and the network to it", state, e.Since.Format(form), why)
+		"before. Check etcd and the network to it", state, e.Since.Format(form), why)
 }
 
 // Helps returns the advice for the state of the store. A store that is being mended has its own advice.

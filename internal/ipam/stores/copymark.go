@@ -145,8 +145,7 @@ func meanwhile(m *copyMark, allowed ...copyStage) error {
 		}
 	}
 	return ipam.Refuse(ipam.ErrInUse,
-		"a copy of %s in the other direction was interrupted (begun %s): finish it with "+
-			"`%s` first",
+		"a copy of %s in the other direction was interrupted (begun %s): finish it with `%s` first",
 		partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
