@@ -52,8 +52,8 @@ func admit(path string, gid int, allowed uint16) error {
 	}
 	err = unix.Lsetxattr(path, "system.posix_acl_access", list, 0)
 	if errors.Is(err, unix.ENOTSUP) {
-		return fmt.Errorf("the group %s cannot be let in, because the file system of %s keeps no access control "+
-			"lists: put the socket elsewhere, or do without the group", readGroup, path)
+		return fmt.Errorf("the group %s cannot get access, because the file system of %s has no access control "+
+			"lists: put the socket elsewhere, or leave out the group", readGroup, path)
 	}
 	return err
 }

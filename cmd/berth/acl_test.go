@@ -60,7 +60,7 @@ func TestNoReaders(t *testing.T) {
 // If the file system has no access control lists, the error says what to do.
 func TestNoLists(t *testing.T) {
 	err := admit("/proc/self/status", 54321, aclRead)
-	if err == nil || !strings.Contains(err.Error(), "keeps no access control lists") {
+	if err == nil || !strings.Contains(err.Error(), "has no access control lists") {
 		t.Errorf("a list in /proc: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	handed, err := activation.ListenersWithNames()
 	if err != nil {
-		return nil, fmt.Errorf("the sockets that systemd handed over: %w", err)
+		return nil, fmt.Errorf("the sockets from systemd: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -32,7 +32,7 @@ func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 		all = append(all, s)
 	}
 	for name, rest := range handed {
-		log.WithField("name", name).Warn("systemd handed over a socket that Berth has no use for; its names are " +
+		log.WithField("name", name).Warn("systemd passed a socket that Berth does not use; the names are " +
 			"plugin, mac and admin")
 		for _, l := range rest {
 			l.Close()
@@ -50,11 +50,11 @@ func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, err
 		return nil, nil
 	case 1:
 	default:
-		return nil, fmt.Errorf("systemd handed over %d sockets named %s: there must be one", len(found), spec.name)
+		return nil, fmt.Errorf("systemd passed %d sockets named %s: there must be one", len(found), spec.name)
 	}
 	l, ok := found[0].(*net.UnixListener)
 	if !ok {
-		return nil, fmt.Errorf("the %s socket that systemd handed over is not a unix socket but %s", spec.name,
+		return nil, fmt.Errorf("the %s socket from systemd is not a unix socket but %s", spec.name,
 			found[0].Addr().Network())
 	}
 	return &socket{UnixListener: l, path: l.Addr().String()}, nil

@@ -58,8 +58,8 @@ func leavesNothing(log *logrus.Entry, own *service.Service) error {
 		return errors.New(advice.Text(err))
 	}
 	if left {
-		log.Warn("this host's own store has accounts or elastic ranges, which are not used while the host shares a " +
-			"store; `berth state copy --from bolt --to etcd` takes them along")
+		log.Warn("this host's own store has accounts or elastic ranges, unused while the host shares a store; " +
+			"`berth state copy --from bolt --to etcd` moves them")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func backupCommand() cli.Row {
 		Example: "  berth state backup berth-$(date +%F).db\n  berth state backup --force /backup/berth.db\n" +
 			"  berth state backup --shared cluster-$(date +%F).db",
 		Flags: cli.Flags{cli.Flag(&force, "force", "replace FILE if it is there"),
-			cli.Flag(&shared, "shared", "of the store that several hosts share")},
+			cli.Flag(&shared, "shared", "back up the store that several hosts share")},
 		Run: func(r *cli.Run) error {
 			err := checkTarget(r.Args[0], force)
 			if err == nil {
@@ -61,9 +61,9 @@ func checkTarget(path string, force bool) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is there and is not a regular file; give another name", path)
+		return fmt.Errorf("%s exists and is not a regular file; give another name", path)
 	case !force:
-		return fmt.Errorf("%s is there already; give another name, or replace it with --force", path)
+		return fmt.Errorf("%s already exists; give another name, or replace it with --force", path)
 	}
 	return notInUse(path)
 }
@@ -76,7 +76,7 @@ func notInUse(path string) error {
 	}
 	defer f.Close() // releases the lock
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("%s is a state in use and not a backup; give another name", path)
+		return fmt.Errorf("%s is a state in use, not a backup; give another name", path)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func fetchBackup(r *cli.Run, path string, force, shared bool) (bolt.Report, erro
 		return report, fmt.Errorf("the received backup is damaged, and was discarded: %w", err)
 	}
 	if report.ID != id {
-		return report, fmt.Errorf("what arrived is a backup of the store %s and not of the daemon's, %s; it was "+
+		return report, fmt.Errorf("the received backup is of the store %s, not of the daemon's, %s; it was "+
 			"thrown away", report.ID, id)
 	}
 	if err := publish(temp.Name(), path, force); err != nil {
@@ -126,7 +126,7 @@ func publish(from, path string, force bool) error {
 	}
 	err := os.Link(from, path) // unlike a rename, it never replaces an existing file
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s has come into being meanwhile; give another name, or replace it with --force", path)
+		return fmt.Errorf("%s was created during the backup; give another name, or replace it with --force", path)
 	}
 	if err != nil { // the file system has no links
 		return os.Rename(from, path)

@@ -137,11 +137,11 @@ func (c *clusterStore) tell(err error) {
 	c.told = text
 	switch {
 	case news && errors.Is(err, store.ErrBack):
-		c.log.WithError(err).Error("the shared store is not trusted, so that nothing of it is given until it is " +
-			"mended (`berth state mend`); the space local works meanwhile")
+		c.log.WithError(err).Error("the shared store is not trusted, so Berth gives nothing of it until it is " +
+			"mended (`berth state mend`); the space local still works")
 	case news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)):
-		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again; the space local " +
-			"works meanwhile")
+		c.log.WithError(err).Warn("the shared store cannot be opened, and Berth tries again; the space local still " +
+			"works")
 	}
 }
 
@@ -204,8 +204,8 @@ func (c *clusterStore) run(ctx context.Context) error {
 		c.mu.Unlock()
 		if text := err.Error(); text != told {
 			told = text
-			c.log.WithError(err).Error("this host cannot join the cluster, and tries again; the space local works " +
-				"meanwhile")
+			c.log.WithError(err).Error("this host cannot join the cluster, and tries again; the space local still " +
+				"works")
 		}
 		cli.PauseFor(ctx, refusedPause)
 	}

@@ -65,7 +65,8 @@ func newDNSFlags() dnsFlags {
 func parseListen(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Addr().Is4In6() {
-		return at, fmt.Errorf("%q is no address with a port: write 192.168.1.2:53, [2001:db8::2]:53 or 0.0.0.0:53", text)
+		return at, fmt.Errorf("%q is not an address with a port: write 192.168.1.2:53, [2001:db8::2]:53 or "+
+			"0.0.0.0:53", text)
 	}
 	return at, nil
 }
@@ -77,7 +78,7 @@ func parseAllowed(text string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return p, fmt.Errorf("%q is no CIDR: write 192.168.1.0/24, or 192.168.1.7 for one address", text)
+		return p, fmt.Errorf("%q is not a CIDR: write 192.168.1.0/24, or 192.168.1.7 for one address", text)
 	}
 	return p.Masked(), nil
 }
@@ -90,7 +91,7 @@ func (f *dnsFlags) check() (err error) {
 	case len(f.listen.all) == 0:
 		return errors.New("--dns-zone and --dns-allow are for --dns-listen, which is not given")
 	case f.zone == "":
-		return errors.New("--dns-listen wants the zone of the names: give it with --dns-zone, such as lan.example")
+		return errors.New("--dns-listen needs the zone of the names: give it with --dns-zone, such as lan.example")
 	}
 	if f.zone, err = dns.ParseZone(f.zone); err != nil {
 		return fmt.Errorf("--dns-zone: %w", err)
@@ -113,8 +114,8 @@ func (cfg *serveConfig) listenDNS(ctx context.Context, log *logrus.Entry, index 
 	}
 	log = log.WithField("zone", cfg.dns.zone)
 	if cfg.dns.zone == "local" || strings.HasSuffix(cfg.dns.zone, ".local") {
-		log.Warn("names below local are asked for by multicast on many systems (RFC 6762), which then never ask here; " +
-			"home.arpa is for homes (RFC 8375)")
+		log.Warn("many systems query names below local by multicast (RFC 6762) and never ask here; home.arpa is for " +
+			"homes (RFC 8375)")
 	}
 	s, err := dns.Listen(ctx, dns.Config{Index: index, Service: service, Listen: cfg.dns.listen.all,
 		Allow: cfg.dns.allow.all, Log: log})

@@ -119,7 +119,7 @@ func runEdge(r *cli.Run, flags edgeFlags, log *logrus.Entry) error {
 			return err
 		}
 		if err := d.report(r, ipam.EdgeReport{Whole: true}); err != nil {
-			log.WithError(err).Warn("nothing is mapped any more, and the daemon does not know it yet")
+			log.WithError(err).Warn("all mappings are removed, but the daemon does not know it yet")
 		}
 		return nil
 	}
@@ -170,9 +170,9 @@ func tellNotice(log *logrus.Entry, n edge.Notice) {
 	case edge.Contested:
 		log.Warnf("another machine, %s, answers for %s on %s", n.MAC, n.Address, n.Device)
 	case edge.Repaired:
-		log.Warnf("what is mapped was put back: %s", n.Text)
+		log.Warnf("mappings were restored: %s", n.Text)
 	default:
-		log.Warnf("what is mapped cannot be put back: %s", n.Text)
+		log.Warnf("mappings cannot be restored: %s", n.Text)
 	}
 }
 

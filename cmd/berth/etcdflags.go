@@ -65,7 +65,7 @@ func (e *etcdFlags) unused(store string) error {
 		{flagEtcdPrefix, strings.TrimPrefix(e.prefix, defaultEtcdPrefix)},
 	} {
 		if f.value != "" {
-			return fmt.Errorf("--%s is for --store etcd, and the store is %s: give --store etcd too, or leave it out",
+			return fmt.Errorf("--%s is for --store etcd, but the store is %s: give --store etcd too, or leave it out",
 				f.name, store)
 		}
 	}
@@ -90,7 +90,7 @@ func (e *etcdFlags) check() error {
 	}
 	switch {
 	case !secure && (e.caCert != "" || e.cert != "" || e.key != ""):
-		return fmt.Errorf("--%s, --%s and --%s are for TLS, and the endpoints are plain: write them as https://",
+		return fmt.Errorf("--%s, --%s and --%s are for TLS, but the endpoints are plain: write them as https://",
 			flagEtcdCACert, flagEtcdCert, flagEtcdKey)
 	case e.cert != "" && e.key == "":
 		return fmt.Errorf("--%s is given without --%s, the file with its key", flagEtcdCert, flagEtcdKey)
@@ -117,15 +117,15 @@ func checkEndpoint(endpoint string) error {
 	case endpoint == "":
 		return errors.New("one of them is empty: write http://HOST:PORT, separated by commas")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q has no http:// or https:// in front: write http://HOST:PORT, or https://HOST:PORT where "+
-			"etcd speaks TLS", endpoint)
+		return fmt.Errorf("%q does not begin with http:// or https://: write http://HOST:PORT, or https://HOST:PORT "+
+			"where etcd speaks TLS", endpoint)
 	case u.User != nil:
-		return fmt.Errorf("a user is named by --%s, and his password is in --%s, not in a URL", flagEtcdUser,
+		return fmt.Errorf("give the user with --%s, and the password with --%s, not in a URL", flagEtcdUser,
 			flagEtcdPasswordFile)
 	case u.Hostname() == "" || u.Port() == "":
 		return fmt.Errorf("%q names no host and port: write %s://HOST:2379", endpoint, u.Scheme)
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%q has something behind the port: write %s://%s", endpoint, u.Scheme, u.Host)
+		return fmt.Errorf("%q has text after the port: write %s://%s", endpoint, u.Scheme, u.Host)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (e *etcdFlags) config() (cfg etcd.Config, err error) {
 func readPassword(path string) (string, error) {
 	password, err := api.ReadSecret(path)
 	if err == nil && password == "" {
-		err = fmt.Errorf("%s is to hold the password, and nothing else, on one line", path)
+		err = fmt.Errorf("%s must contain only the password, on one line", path)
 	}
 	return password, err
 }

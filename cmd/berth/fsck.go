@@ -39,11 +39,11 @@ func fsckCommand() cli.Row {
   berth state check --state /var/lib/berth --repair`,
 		Flags: cli.Flags{
 			cli.Flag(&state, "state", "`directory` of the state of a daemon that does not run").Dirs(),
-			cli.Flag(&repair, "repair", "mend what can be mended; needs --state")},
+			cli.Flag(&repair, "repair", "repair what can be repaired; needs --state")},
 		Check: func(r *cli.Run) error {
 			switch {
 			case len(r.Args) > 0 && state != "":
-				return errors.New("FILE and --state are two things to check: give one of them")
+				return errors.New("FILE and --state exclude each other: give one of them")
 			case repair && state == "":
 				return errors.New("--repair needs --state: it changes the state of a daemon that does not run")
 			}
@@ -72,7 +72,7 @@ func fsck(r *cli.Run, state string, repair bool) (api.FsckReport, error) {
 			return api.FsckReport{}, err
 		}
 		if done.Kept != "" {
-			fmt.Fprintf(r.Out, "mended; what was there is now %s\n", done.Kept)
+			fmt.Fprintf(r.Out, "repaired; the old file is now %s\n", done.Kept)
 		}
 	}
 	return fsckState(r, path)
@@ -176,7 +176,7 @@ func showFsck(w io.Writer, r api.FsckReport) error {
 		fmt.Fprintln(w, problem)
 	}
 	if r.File.Astray && len(all) == 1 {
-		return cli.Difference(fmt.Sprintf("%s: what the daemon holds is sound, and its file is not in its place; "+
+		return cli.Difference(fmt.Sprintf("%s: the daemon's state is sound, but its file is not in its place; "+
 			"`berth state save` writes it there", r.File.Path))
 	}
 	if len(all) > 0 || !r.OK {

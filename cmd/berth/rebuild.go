@@ -34,9 +34,7 @@ func (r *rebuilding) ready() error {
 		return nil
 	}
 	return errors.New("the addresses in use are not known yet: this Berth keeps them in memory (--store mem), " +
-		"and the " +
-		"engine has not told what runs; " +
-		"try again in a moment, or keep them with --store bolt")
+		"and the engine has not reported what runs; try again in a moment, or keep them with --store bolt")
 }
 
 // run asks the engine until it answers or ctx ends.
@@ -51,16 +49,16 @@ func (r *rebuilding) run(ctx context.Context) {
 			r.done.Store(true)
 			log := r.log.WithFields(logrus.Fields{"networks": len(view.Networks), "containers": len(view.Containers)})
 			if err != nil {
-				log.WithError(err).Warn("the state was made out of what runs, but for some of it; `berth check` " +
+				log.WithError(err).Warn("the state was rebuilt from what runs, except for some of it; `berth check` " +
 					"lists that")
 			} else {
-				log.Info("the state was made out of what runs")
+				log.Info("the state was rebuilt from what runs")
 			}
 			return
 		}
 		if !told {
-			r.log.WithError(err).Warn("the state cannot be made out of what runs yet; no addresses are given " +
-				"until it is")
+			r.log.WithError(err).Warn("the state cannot be rebuilt from what runs yet; Berth gives no addresses " +
+				"until then")
 		}
 		select {
 		case <-ctx.Done():

@@ -30,7 +30,7 @@ func (cfg serveConfig) listenRemote(ctx context.Context, log *logrus.Entry) (*re
 		return nil, fmt.Errorf("cannot listen on --admin-listen %s: %w", cfg.adminListen, rootCause(err))
 	}
 	log.WithField("address", l.Addr().String()).WithField("client_certificates", cfg.adminKeys.ClientCA != "").
-		Info("the admin API is spoken over TLS")
+		Info("the admin API listens with TLS")
 	return &remoteListener{l, keys}, nil
 }
 

@@ -49,8 +49,7 @@ func restoreCommand() cli.Row {
 			case !shared:
 				return nil
 			case force:
-				return errors.New("--force replaces a state, and a backup of a shared store is only brought into an " +
-					"empty prefix")
+				return errors.New("--force replaces a state, but a backup of a shared store needs an empty prefix")
 			}
 			return where.check()
 		},
@@ -180,11 +179,10 @@ func (b *preparedBackup) isFor(ctx context.Context, shared bool, file string) er
 	case err != nil || of == shared:
 		return err
 	case shared:
-		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without "+
+		return fmt.Errorf("%s is a backup of a host's own store, not of a shared one; restore it without "+
 			"--shared", file)
 	}
-	return errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it " +
-		"into etcd with --shared")
+	return errors.New("this is a backup of a shared store, not of a host's own; restore it into etcd with --shared")
 }
 
 // forHost prepares the copy as a host's own state and closes it. It deletes the headroom, because others may have these

@@ -43,23 +43,23 @@ func (r *stateReaders) unread(state string) (lines []string) {
 	switch {
 	case installed && settings["BERTH_STORE"] == "mem":
 		lines = append(lines, fmt.Sprintf(
-			"the service berth keeps no state, because its store is mem%s, and does not read what "+
-				"is in %s now", says, state))
+			"the service berth keeps no state, because its store is mem%s, and does not read the state in "+
+				"%s", says, state))
 	case installed && service != mine:
 		if settings["BERTH_STATE"] == "" {
 			says = ""
 		}
-		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, and not what is in %s now; a daemon "+
+		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, not the one in %s; a daemon "+
 			"reads that with --state %s", service, says, state, state))
 	case installed && settings["BERTH_STORE"] == "etcd":
-		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: what is in etcd is no part of this backup, "+
-			"and stays as it is; `berth state restore --shared` is for that", says))
+		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: this backup has nothing of etcd, "+
+			"which stays unchanged; `berth state restore --shared` is for that", says))
 	}
 	if installed || mine != absolute(r.usual) {
 		return lines
 	}
 	if others, _ := filepath.Glob(r.plugins); len(others) > 0 { // the pattern is valid
-		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, and does not read what is in %s now",
+		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, and does not read the one in %s",
 			filepath.Dir(others[0]), state))
 	}
 	return lines
@@ -126,7 +126,7 @@ func sharesPaths(socket string) bool {
 // otherReader refuses to restore if no directory was given and the daemons of this host use another one.
 func otherReader(r *cli.Run, file, state string) error {
 	if d := answering(r); d != nil && d.state != "" && absolute(d.state) != absolute(state) {
-		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
+		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read the one in %s: stop "+
 			"it, and then `berth state restore %s --state %s`", d.socket, d.state, state, file, d.state)
 	}
 	readers := defaultReaders()
@@ -135,7 +135,7 @@ func otherReader(r *cli.Run, file, state string) error {
 	}
 	settings := readers.read()
 	if other := settings["BERTH_STATE"]; other != "" && absolute(other) != absolute(state) {
-		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read what is in %s: "+
+		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read the one in %s: "+
 			"`berth state restore %s --state %s`", other, readers.settings, state, file, other)
 	}
 	return nil
@@ -148,9 +148,9 @@ func (d *reader) warnings(state string) []string {
 	case d == nil:
 		return nil
 	case d.store == "mem" || d.state == "":
-		return []string{fmt.Sprintf("the Berth that answers at %s keeps no state, and does not read what is in %s now",
+		return []string{fmt.Sprintf("the Berth that answers at %s keeps no state, and does not read the one in %s",
 			d.socket, state)}
 	}
-	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read what is in %s now; "+
+	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read the one in %s; "+
 		"a daemon reads that with --state %s", d.socket, d.state, state, state)}
 }

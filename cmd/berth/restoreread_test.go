@@ -22,7 +22,7 @@ func TestUnreadState(t *testing.T) {
 		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | its store is mem (
 		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | what is in etcd is no part of this backup
 		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read what is in DIR/a now
-		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read what is in DIR/usual now
+		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read the one in DIR/usual
 		| plugin | a
 		| plugin | plugin
 		| unit plugin | a | the service berth reads the state in /var/lib/berth,

@@ -187,10 +187,10 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("the state is kept in a directory, and %s is none; choose another with --state", cfg.state)
+		return fmt.Errorf("the state needs a directory, and %s is not one; choose another with --state", cfg.state)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		log.WithField("state", cfg.state).Warnf("others may write to the directory of the state (mode %o): "+
+		log.WithField("state", cfg.state).Warnf("other users may write to the directory of the state (mode %o): "+
 			"chmod 700 it", mode)
 	}
 	return nil

@@ -185,7 +185,8 @@ func TestPrepareState(t *testing.T) {
 		t.Errorf("the second time: %v, %s", err, log.String())
 	}
 	fine(t, os.Chmod(dir, 0o777))
-	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || !strings.Contains(log.String(), "others may write") {
+	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || !strings.Contains(log.String(), "other users may "+
+		"write") {
 		t.Errorf("a directory that everybody may write to: %v, %s", err, log.String())
 	}
 }

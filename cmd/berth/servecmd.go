@@ -257,8 +257,8 @@ func (cfg *serveConfig) check() (err error) {
 		return err
 	}
 	if cfg.store == "mem" && cfg.dockerHost == "" {
-		return errors.New("--store mem makes its state out of what the engine runs, and there is none to ask: name " +
-			"one with --docker-host, or use --store bolt")
+		return errors.New("--store mem rebuilds its state from the engine, but no engine is set: name one with " +
+			"--docker-host, or use --store bolt")
 	}
 	if cfg.host == "" {
 		if cfg.host, err = os.Hostname(); err != nil {

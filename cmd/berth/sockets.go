@@ -132,7 +132,7 @@ func clearStale(spec socketSpec) error {
 		return err
 	}
 	if before.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way of the %s socket and is not a socket (%s): move it away, or choose "+
+		return fmt.Errorf("%s is at the path of the %s socket but is not a socket (%s): move it away, or choose "+
 			"another path with %s",
 			spec.path, spec.name, before.Mode().Type(), spec.flag)
 	}
@@ -143,12 +143,12 @@ func clearStale(spec socketSpec) error {
 			listener(conn), spec.name, spec.path, spec.flag)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("something is at the %s socket %s and does not answer as a dead socket does: %w; stop it, "+
+		return fmt.Errorf("something at the %s socket %s does not answer like a dead socket: %w; stop it, "+
 			"or choose another path with %s",
 			spec.name, spec.path, rootCause(err), spec.flag)
 	}
 	if after, err := os.Lstat(spec.path); err != nil || !os.SameFile(before, after) {
-		return fmt.Errorf("somebody else changes the %s socket %s at this moment: start one daemon only", spec.name,
+		return fmt.Errorf("something else is changing the %s socket %s right now: start only one daemon", spec.name,
 			spec.path)
 	}
 	return os.Remove(spec.path)

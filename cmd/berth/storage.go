@@ -32,7 +32,7 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry,
 		st := mem.New()
 		return &storage{Store: st, id: st.ID(), forgets: true,
 			backup: func(context.Context, string) error {
-				return errors.New("the store mem has nothing to back up: it is recreated out of what runs; " +
+				return errors.New("the store mem has nothing to back up: Berth rebuilds it from what runs; " +
 					"`berth plan export` writes what is planned")
 			},
 			fsck: func(context.Context) (api.FileReport, error) {

@@ -70,12 +70,12 @@ func storeCopyCommand() cli.Row {
   berth state copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`,
 		Flags: append(c.etcd.flags(),
 			cli.Flag(&c.from, "from", "`STORE` that has them: bolt or etcd").Words(storeBolt, storeEtcd),
-			cli.Flag(&c.to, "to", "`STORE` that is to have them: etcd or bolt").Words(storeBolt, storeEtcd),
+			cli.Flag(&c.to, "to", "`STORE` that gets them: etcd or bolt").Words(storeBolt, storeEtcd),
 			cli.Flag(&c.state, "state", "`directory` of the host's own state").Dirs(),
 			cli.Flag(&c.host, "host", "`name` of this host, as its daemon has it (default: the system's host name)"),
 			cli.Flag(&c.spaces, "space", "only the space `NAME`; repeatable (default: all but local)").Split(),
 			cli.Flag(&c.dryRun, "dry-run", "check, show what would be copied, and copy nothing"),
-			cli.Flag(&c.undo, "undo", "take back a copy that was cut off"),
+			cli.Flag(&c.undo, "undo", "undo an interrupted copy"),
 			cli.FormatFlag(&c.format, "")),
 		Check: func(*cli.Run) error { return c.check() },
 		Run: func(r *cli.Run) error {
@@ -96,14 +96,14 @@ func (c *storeCopy) check() (err error) {
 	stores := []string{storeBolt, storeEtcd}
 	switch {
 	case c.from == "" || c.to == "":
-		return errors.New("say from which store to which: --from bolt --to etcd, or --from etcd --to bolt")
+		return errors.New("name both stores: --from bolt --to etcd, or --from etcd --to bolt")
 	case !slices.Contains(stores, c.from) || !slices.Contains(stores, c.to):
-		return fmt.Errorf("it is copied from bolt to etcd, or from etcd to bolt, and not from %s to %s; a backup is "+
-			"put back with `berth state restore`", c.from, c.to)
+		return fmt.Errorf("spaces move from bolt to etcd, or from etcd to bolt, not from %s to %s; `berth state "+
+			"restore` restores a backup", c.from, c.to)
 	case c.from == c.to:
-		return fmt.Errorf("both stores are %s: say --from bolt --to etcd, or --from etcd --to bolt", c.from)
+		return fmt.Errorf("both stores are %s: give --from bolt --to etcd, or --from etcd --to bolt", c.from)
 	case c.undo && c.dryRun:
-		return errors.New("--undo takes back what is there, and --dry-run changes nothing: give one of them")
+		return errors.New("--undo reverts a copy, and --dry-run changes nothing: give one of them")
 	}
 	if c.host == "" {
 		if c.host, err = os.Hostname(); err != nil {
@@ -169,12 +169,12 @@ func copyStore(r *cli.Run, c *storeCopy) (report ipam.CopyReport, err error) {
 func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 	path := filepath.Join(c.state, stateFile)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("there is no state of this host: %w; say with --state where its daemon keeps it",
+		return nil, fmt.Errorf("there is no state of this host: %w; give its daemon's directory with --state",
 			err) // opening would create one
 	}
 	st, err := bolt.Open(ctx, bolt.Config{Path: path})
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%w; nothing may be given meanwhile, so a copy needs this host's daemon to be stopped",
+		return nil, fmt.Errorf("%w; Berth may give nothing during a copy, so stop this host's daemon",
 			err)
 	}
 	if err == nil && c.to == storeBolt {
@@ -194,8 +194,8 @@ func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 		return err
 	}
 	if waiting > 0 {
-		return fmt.Errorf("this host has given or taken back addresses while the shared store was out of reach, of "+
-			"which that has not heard yet (%d); start the daemon until `berth status` says that none waits", waiting)
+		return fmt.Errorf("this host gave or released addresses that the shared store does not know yet (%d); start "+
+			"the daemon until `berth status` shows that none waits", waiting)
 	}
 	if dryRun {
 		return nil
@@ -277,7 +277,8 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 			cli.Counted(e.Associations, "association"), cli.Counted(e.Events, "event"))
 	}
 	if len(finished) > 0 {
-		fmt.Fprintf(&b, "finished what was cut off: %s has %s, and %s no longer\n", c.to, theSpaces(finished), c.from)
+		fmt.Fprintf(&b, "finished an interrupted copy: %s has %s, and %s no "+
+			"longer\n", c.to, theSpaces(finished), c.from)
 	}
 	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), cli.Counted(networks, "network"),
 		cli.Counted(events, "event"))
@@ -286,7 +287,7 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 		fmt.Fprintf(&b, "%s\n", elasticSaid(c, r))
 	case len(copied) == 0:
 	case r.Undone:
-		fmt.Fprintf(&b, "taken back: %s has %s, as before\n", c.from, theSpaces(copied))
+		fmt.Fprintf(&b, "undone: %s has %s, as before\n", c.from, theSpaces(copied))
 	case r.DryRun:
 		fmt.Fprintf(&b, "would copy %s from %s to %s\n", what, c.from, c.to)
 	default:
@@ -301,11 +302,11 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 func elasticSaid(c *storeCopy, r *ipam.CopyReport) string {
 	switch {
 	case r.Undone:
-		return fmt.Sprintf("taken back: %s has the elastic addresses, as before", c.from)
+		return fmt.Sprintf("undone: %s has the elastic addresses, as before", c.from)
 	case r.DryRun:
 		return fmt.Sprintf("would copy the elastic addresses from %s to %s", c.from, c.to)
 	case r.Elastic.Finished:
-		return fmt.Sprintf("finished what was cut off: %s has the elastic addresses, and %s no longer", c.to, c.from)
+		return fmt.Sprintf("finished an interrupted copy: %s has the elastic addresses, and %s no longer", c.to, c.from)
 	}
 	return fmt.Sprintf("copied the elastic addresses from %s to %s, and compared each record; %s has them no longer",
 		c.from, c.to, c.from)

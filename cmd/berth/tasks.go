@@ -46,8 +46,7 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 		if err == nil {
 			return nil
 		}
-		log.WithError(err).Error("old events could not be removed, or a release not be finished; the next try is in " +
-			"a minute")
+		log.WithError(err).Error("cannot remove old events, or finish a release; the next try is in a minute")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -60,7 +59,7 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 // addresses.
 func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	service.KeepSystem(ctx, func(err error) {
-		log.WithError(err).Error("system addresses could not be given, or taken back; the next try is in a few seconds")
+		log.WithError(err).Error("cannot give or take back system addresses; the next try is in a few seconds")
 	})
 	return nil
 }
@@ -68,7 +67,7 @@ func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service
 // keepLeases keeps the leases of the LANs' DHCP servers until ctx ends.
 func keepLeases(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	service.KeepLeases(ctx, func(err error) {
-		log.WithError(err).Error("what became of a DHCP server's lease could not be written; the next try is in a second")
+		log.WithError(err).Error("cannot record the result of a DHCP server's lease; the next try is in a second")
 	})
 	return nil
 }
@@ -117,7 +116,7 @@ func inOrder(ctx context.Context, groups ...[]func(context.Context) error) error
 // lastReleases makes the releases that wait, before the store is closed. It logs those that are lost.
 func lastReleases(ctx context.Context, log *logrus.Entry, service *service.Service) {
 	if err := service.MakeWaiting(ctx); err != nil {
-		log.WithError(err).WithField("releases", service.Waiting()).Warn("releases that the state did not take are lost; " +
-			"`berth check` finds their leases")
+		log.WithError(err).WithField("releases", service.Waiting()).Warn("releases that the state did not record " +
+			"are lost; `berth check` finds their leases")
 	}
 }

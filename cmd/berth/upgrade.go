@@ -21,7 +21,7 @@ func upgrading(log *logrus.Entry, what, path string,
 		},
 		Done: func(from, to int, backup string) {
 			log.WithFields(logrus.Fields{"from": from, "to": to, "backup": backup}).
-				Warnf("the %s was upgraded to a newer format; an older Berth does not read it, only the backup", what)
+				Warnf("the %s was upgraded to a newer format; an older Berth can read only the backup", what)
 		},
 	}
 }

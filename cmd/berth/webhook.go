@@ -96,8 +96,8 @@ func readWebhookSecret(path string) (*webhook.Secret, error) {
 	}
 	secret, err := webhook.ParseSecret(text)
 	if err != nil {
-		return nil, fmt.Errorf("the secret in %s is none: %w; `(printf whsec_; head -c 32 /dev/urandom | base64) > FILE` "+
-			"makes one", path, err)
+		return nil, fmt.Errorf("the secret in %s is invalid: %w; `(printf whsec_; head -c 32 /dev/urandom | base64) "+
+			"> FILE` makes one", path, err)
 	}
 	return secret, nil
 }

@@ -68,8 +68,8 @@ func (s *Server) ownSite(next http.Handler) http.Handler {
 		}
 		if err := origin.Check(&asked); err != nil {
 			s.log.WithField("peer", r.RemoteAddr).WithField("path", pathOf(r)).
-				Warn("refused a change that a page of another site asked for: " + err.Error())
-			s.refuse(w, r, forbidden("this was sent by another site, and not by Berth's page; nothing was changed"))
+				Warn("refused a change from a page of another site: " + err.Error())
+			s.refuse(w, r, forbidden("another site sent this, not Berth's page; nothing was changed"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -126,9 +126,9 @@ func mayCall(ctx context.Context, r route) *api.Problem {
 		return nil
 	}
 	if who.role == "" {
-		return forbidden("it is not known who you are")
+		return forbidden("Berth cannot tell who you are")
 	}
-	return forbidden("%s may look and change nothing, and %s %s is for admins: ask somebody of the group "+
+	return forbidden("%s may only read, and %s %s is for admins: ask somebody of the group "+
 		"berth, or use a token with the role admin",
 		who.actor, r.Method, r.Path)
 }

@@ -15,7 +15,7 @@ func (c *caller) mayCallForAccount(r route) *api.Problem {
 	if c.account != "" && r.Account {
 		return nil
 	}
-	return forbidden("%s is only for the elastic addresses of account %s, and %s %s is not one of them: "+
+	return forbidden("%s is only for the elastic addresses of account %s, which does not include %s %s: "+
 		"use a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly)
 }
 

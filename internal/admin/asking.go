@@ -50,7 +50,7 @@ func (a *asking) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 	}
 	if answer.Move == nil {
 		return ipam.MoveAnswer{},
-			errors.New("berth witness does not know how to move a container: it is another version")
+			errors.New("berth witness cannot move a container: it has another version")
 	}
 	return *answer.Move, nil
 }
@@ -72,7 +72,7 @@ func (a *asking) ask(ctx context.Context, q ipam.EngineQuestion) (ipam.EngineAns
 	}
 }
 
-var errAway = errors.New("berth witness is not there any more")
+var errAway = errors.New("berth witness is gone")
 
 // send writes a question. It returns a nil channel if that fails.
 func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {

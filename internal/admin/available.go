@@ -127,10 +127,10 @@ func (s *Server) scan(ctx context.Context, req api.ScanRequest) (scan api.LANSca
 	parent := cmp.Or(req.Parent, ipam.LANTerms{DHCPParent: n.Probe}.ParentOn(s.cfg.Host))
 	switch {
 	case parent == "" && n.Probe != "":
-		return scan, invalid("network %s is probed by %s, of which none is an interface of host %s: name the one that "+
-			"leads to its LAN (parent)", n.Name, n.Probe, s.cfg.Host)
+		return scan, invalid("network %s is probed by %s, and none is an interface of host %s: name the interface "+
+			"to its LAN (parent)", n.Name, n.Probe, s.cfg.Host)
 	case parent == "":
-		return scan, invalid("network %s has no interface to be probed by: name the one that leads to its LAN (parent)",
+		return scan, invalid("network %s has no interface for probes: name the one to its LAN (parent)",
 			n.Name)
 	}
 	scan = api.LANScan{Network: n.Name, NetworkID: n.ID, Parent: parent, Skipped: []netip.Prefix{},

@@ -38,7 +38,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request, req api.BackupRe
 	w.Header().Set(api.StoreIDHeader, id)
 	begin(w, "application/octet-stream")
 	if _, err := io.Copy(&patient{w, http.NewResponseController(w)}, f); err != nil {
-		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup was not taken to its end")
+		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup is incomplete")
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -54,7 +54,7 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 	case "shared":
 		if s.cfg.BackupShared == nil {
 			return nil, problem(http.StatusConflict, api.CodeNoCluster,
-				"this Berth shares no store with other hosts: all that it knows is in its own")
+				"this Berth shares no store with other hosts: everything is in its own")
 		}
 		return s.cfg.BackupShared, nil
 	}
@@ -70,7 +70,7 @@ func (s *Server) copyState(r *http.Request,
 		defer func() { <-s.backups }()
 	default:
 		return nil, "", problem(http.StatusConflict, api.CodeBusy,
-			"another backup is being taken at this moment; try again when it is done")
+			"another backup is running; try again when it is done")
 	}
 	dir := s.cfg.TempDir
 	if _, err := os.Stat(dir); err != nil { // it was removed with the state, and then a backup matters most

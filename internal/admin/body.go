@@ -55,7 +55,7 @@ func bodyTooLarge(most int64) *api.Problem {
 }
 
 func emptyBody(r *http.Request) *api.Problem {
-	return invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
+	return invalid("the body is empty; %s %s needs a JSON body", r.Method, r.URL.Path)
 }
 
 // checkType refuses a body whose content type is not JSON.
@@ -139,7 +139,7 @@ func wrongBody(err error) error {
 	case errors.As(err, &wrong):
 		return invalid("%s", wrongField(wrong))
 	case errors.As(err, &broken):
-		return invalid("the body is no proper JSON%s: %v", place(broken.JSONPointer), broken.Err)
+		return invalid("the body is not valid JSON%s: %v", place(broken.JSONPointer), broken.Err)
 	}
 	return invalid("the body cannot be read: %v", err)
 }
@@ -148,7 +148,7 @@ func wrongBody(err error) error {
 func wrongField(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return fmt.Sprintf("there is no field %q here; openapi.yaml lists those that there are",
+		return fmt.Sprintf("there is no field %q here; openapi.yaml lists the fields",
 			fieldName(e.JSONPointer))
 	case e.Err != nil && e.JSONKind == '"':
 		return fmt.Sprintf("the field %q is wrong: %s", fieldName(e.JSONPointer),

@@ -56,7 +56,7 @@ func readOp(text jsontext.Value) (ipam.Edit, error) {
 	}
 	e, known := ipam.NewEdit(asked.Op)
 	if !known {
-		return nil, invalid("there is no operation %q; they are called as in network.create, pool.add or address.take",
+		return nil, invalid("there is no operation %q; write one such as network.create, pool.add or address.take",
 			asked.Op)
 	}
 	if asked.Rest == nil {
@@ -87,7 +87,7 @@ func decodeEdit(text []byte, e ipam.Edit) error {
 		return err
 	}
 	if _, renames := e.(*ipam.ModifyPool); renames && !has(text, "name") {
-		return invalid(`the field "name" is missing: give the pool's new name, or "" to take its name away`)
+		return invalid(`the field "name" is missing: give the pool's new name, or "" to remove its name`)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, opt ipam.EditOptio
 	}
 	if text := r.Header.Get(api.DeployHeader); text != "" {
 		if err := opt.Deploy.UnmarshalText([]byte(text)); err != nil {
-			return invalid("the header %s is %q, which is no id of a deploy", api.DeployHeader, text)
+			return invalid("the header %s is %q, which is not the id of a deploy", api.DeployHeader, text)
 		}
 	}
 	switch {
@@ -143,7 +143,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	key := values[0]
 	unprintable := strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
 	if len(values) > 1 || key == "" || len(key) > maxKey || unprintable {
-		return "", invalid("the header %s is %.80q; it is given once, and has 1 to %d printable ASCII characters",
+		return "", invalid("the header %s is %.80q; give it once, with 1 to %d printable ASCII characters",
 			api.KeyHeader, strings.Join(values, ", "), maxKey)
 	}
 	return key, nil

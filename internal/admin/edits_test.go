@@ -32,11 +32,11 @@ func TestBadBodies(t *testing.T) {
 		POST /v1/subnets/$LAN/available-ips [null] -> 400 null
 		POST /v1/edits "net2" -> 400 a string
 		POST /v1/edits 7 -> 400 a number
-		edit {"op": "network.create", -> 400 no proper JSON
-		edit {"op": "network.create", "name": "net2" -> 400 no proper JSON
-		edit {"op": "network.create", "name": "net2"} {"name": "net3"} -> 400 no proper JSON
-		POST /v1/edits {"edits": [{"op": "network.create", "name": "net2"}]]} -> 400 no proper JSON
-		edit {"op": "network.create", "name": "net2", } -> 400 no proper JSON
+		edit {"op": "network.create", -> 400 not valid JSON
+		edit {"op": "network.create", "name": "net2" -> 400 not valid JSON
+		edit {"op": "network.create", "name": "net2"} {"name": "net3"} -> 400 not valid JSON
+		POST /v1/edits {"edits": [{"op": "network.create", "name": "net2"}]]} -> 400 not valid JSON
+		edit {"op": "network.create", "name": "net2", } -> 400 not valid JSON
 
 		edit {"op": "network.create", "name": "net2", "name": "net3"}
 			-> 400 at "edits.0.name": duplicate
@@ -127,7 +127,7 @@ func TestBadBodies(t *testing.T) {
 	}
 	h.play(t, step{method: "POST", target: "/v1/edits", body: " \n", status: 400, has: "empty"})
 	h.plays(t, `
-		edit {"op": "network.create", "name": "$BAD"} -> 400 no proper JSON
+		edit {"op": "network.create", "name": "$BAD"} -> 400 not valid JSON
 		edit {"op": "owner.release", "owner": "web", "under": "perhaps"}
 			-> 400 the field "under" is a string; it must be true or false
 		edit {"op": "owner.release", "owner": "web", "replaced": 1}

@@ -63,7 +63,7 @@ func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
 	checked, err := s.cfg.Service.CheckElastic(ctx)
 	if err != nil {
 		if report.Trouble == "" {
-			report.Trouble = "the elastic addresses were not looked at: " + err.Error()
+			report.Trouble = "the elastic addresses were not checked: " + err.Error()
 		}
 		return
 	}
@@ -98,8 +98,8 @@ func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	} else if c.Unmapped == 0 {
 		unmapped = "it is"
 	}
-	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; what is mapped stays so, and "+
-		"nothing is repaired: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
+	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; mappings stay, but nothing "+
+		"is repaired: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
 	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: s.edges.gone(), Detail: text}}
 	for _, f := range c.Findings {
 		if f.Kind != ipam.UnmappedElastic {
@@ -121,9 +121,9 @@ func (s *Server) deviceFindings(c *ipam.ElasticCheck) (found []ipam.Finding) {
 			continue
 		}
 		found = append(found, ipam.Finding{Kind: ipam.MissingDevice, Host: c.Host, Address: r.Range.From(),
-			Detail: fmt.Sprintf("the elastic range %s is announced at the device %s, which host "+
-				"%s has not: its addresses are answered for by nobody there; see `ip link`, and remove the range and "+
-				"add it with another --announce", r.Range, r.Announce, c.Host)})
+			Detail: fmt.Sprintf("the elastic range %s is announced on the device %s, which host "+
+				"%s lacks, so nothing there answers for its addresses; see `ip link`, then remove the range and add "+
+				"it with another --announce", r.Range, r.Announce, c.Host)})
 	}
 	return found
 }

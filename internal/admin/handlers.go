@@ -102,7 +102,7 @@ func (s *Server) knowsSpace(ctx context.Context, name string) error {
 		names = append(names, space.Name)
 	}
 	if err := s.cfg.Service.Partial(); err != nil {
-		return fmt.Errorf("the space %s is none of this host's own: %w", name, err)
+		return fmt.Errorf("the space %s is not one of this host's own: %w", name, err)
 	}
 	return problem(http.StatusNotFound, api.CodeNotFound,
 		"there is no space %q; there are %s", name, strings.Join(names, ", "))
@@ -122,19 +122,19 @@ func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
 		return nil
 	}
 	if err := s.cfg.Service.Partial(); err != nil {
-		return fmt.Errorf("the subnet %s is none of this host's own: %w", f.Subnet, err)
+		return fmt.Errorf("the subnet %s is not one of this host's own: %w", f.Subnet, err)
 	}
 	in := ""
 	if f.Space != "" {
 		in = " in the space " + f.Space
 	}
 	return problem(http.StatusNotFound, api.CodeNotFound,
-		"there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)
+		"there is no subnet %s%s; `berth subnet ls` lists the subnets", f.Subnet, in)
 }
 
 func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedState, err error) {
 	if s.cfg.Save == nil {
-		return saved, invalid("this Berth has no file of its state (--store mem), so that there is nothing to write")
+		return saved, invalid("this Berth keeps its state in memory (--store mem), so there is nothing to write")
 	}
 	if saved, err = s.cfg.Save(ctx); err != nil {
 		return saved, err

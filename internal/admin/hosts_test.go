@@ -236,13 +236,13 @@ func TestProbes(t *testing.T) {
 	ask(`GET /readyz -> 200 ready`)
 	away.store.Cut(errors.New("no route to host"))
 	ask(`
-		GET /readyz -> 503 not ready: the shared store is out of reach since 20
+		GET /readyz -> 503 not ready: the shared store has been out of reach since 20
 		GET /healthz -> 200 ok
 	`)
 	away.store.Heal()
 	ask(`GET /readyz -> 200 ready`)
 	away.store.Cut(fmt.Errorf("%w: secret", store.ErrNoSpace))
-	ask(`GET /readyz -> 503 not ready: the shared store has no space left since 20`)
+	ask(`GET /readyz -> 503 not ready: the shared store has had no space left since 20`)
 	away.store.Heal()
 	ask(`
 		GET /readyz -> 200 ready

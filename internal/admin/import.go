@@ -86,7 +86,7 @@ func (s *Server) alone(ctx context.Context,
 		defer func() { <-s.imports }()
 	default:
 		return ipam.ImportReport{}, problem(http.StatusConflict, api.CodeBusy,
-			"an import is under way, and the next one can begin when it has ended")
+			"another import is running; try again when it has ended")
 	}
 	ctx, end := s.whileServing(ctx)
 	defer end()

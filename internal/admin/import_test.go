@@ -231,7 +231,7 @@ func TestImportEnds(t *testing.T) {
 	h := start(t, waits)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := h.client.Import(ctx, ipam.Plan{}, false, func(int, int) { cancel() })
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "import again, and the rest is added") ||
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "import again to add the rest") ||
 		!errors.Is(<-ended, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -252,7 +252,7 @@ func TestImportEnds(t *testing.T) {
 	}))
 	if _, err := h.client.Import(t.Context(), ipam.Plan{}, false, nil); err == nil ||
 		!strings.Contains(err.Error(),
-			"broke the import off: it closed the connection; once it runs again, import again") {
+			"stopped the import: it closed the connection; when it runs again, import again") {
 		t.Errorf("the daemon was killed: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func (c *count) add(text []byte) error {
 	c.commas += bytes.Count(text, []byte(","))
 	if c.objects > c.most || c.commas > 8*c.most {
 		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
-			"the body has more than %d things; send them in parts", c.most)
+			"the body has more than %d items; send them in parts", c.most)
 	}
 	first, last := bytes.IndexAny(text, "{}"), bytes.LastIndexAny(text, "{}")
 	if first < 0 {
@@ -108,7 +108,7 @@ func (c *count) add(text []byte) error {
 	}
 	if c.stretch += first; c.stretch > maxStretch {
 		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
-			"a part of the body has more than %d bytes and is no object", maxStretch)
+			"a part of the body has more than %d bytes and is not an object", maxStretch)
 	}
 	if last >= 0 {
 		c.stretch = len(text) - last

@@ -18,7 +18,7 @@ func part(after string, parts int) ([]string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(after)
 	all := strings.Split(string(raw), "\n")
 	if err != nil || len(all) != parts {
-		return nil, invalid(`the parameter "after" is %q; it is the "next" of an answer of the same list`, after)
+		return nil, invalid(`the parameter "after" is %q; give the "next" of an answer of the same list`, after)
 	}
 	return all, nil
 }

@@ -57,23 +57,23 @@ func readParameter(f *api.Field, text string, into any) (err error) {
 		*to = strings.Split(text, ",")
 	case *bool:
 		if *to = text == "true"; !*to && text != "false" { // as openapi.yaml describes it
-			return invalid("the parameter %q is %q; it is true or false", f.Name, text)
+			return invalid("the parameter %q is %q; give true or false", f.Name, text)
 		}
 	case *int:
 		if *to, err = strconv.Atoi(text); err != nil || *to < f.Min || *to > f.Max {
-			return invalid("the parameter %q is %q; it is a number from %d to %d", f.Name, text, f.Min, f.Max)
+			return invalid("the parameter %q is %q; give a number from %d to %d", f.Name, text, f.Min, f.Max)
 		}
 	case *time.Time:
 		if *to, err = time.Parse(time.RFC3339, text); err != nil {
-			return invalid("the parameter %q is %q; it is a time such as 2026-01-31T08:00:00Z (RFC 3339)", f.Name, text)
+			return invalid("the parameter %q is %q; give a time such as 2026-01-31T08:00:00Z (RFC 3339)", f.Name, text)
 		}
 	case *netip.Addr:
 		*to, err = netip.ParseAddr(text)
 		switch {
 		case f.In == "path" && err != nil:
-			return invalid("%q is no address", text)
+			return invalid("%q is not an address", text)
 		case f.In == "query" && (err != nil || to.Zone() != "" || to.Is4In6()):
-			return invalid("the parameter %s is %q; it is one address such as 192.0.2.7 or 2001:db8::7", f.Name, text)
+			return invalid("the parameter %s is %q; give one address such as 192.0.2.7 or 2001:db8::7", f.Name, text)
 		}
 	case *netip.Prefix:
 		if *to, err = netip.ParsePrefix(text); err != nil {
@@ -82,7 +82,7 @@ func readParameter(f *api.Field, text string, into any) (err error) {
 		*to = to.Masked()
 	case *ipam.MAC:
 		if *to, err = ipam.ParseMAC(text); err != nil {
-			return invalid("the parameter %q is %q; it is a MAC address such as 02:42:0a:00:00:02", f.Name, text)
+			return invalid("the parameter %q is %q; give a MAC address such as 02:42:0a:00:00:02", f.Name, text)
 		}
 	case *ipam.ID:
 		*to, err = ipam.ParseID(text)
@@ -90,7 +90,7 @@ func readParameter(f *api.Field, text string, into any) (err error) {
 	case **ipam.EventMark:
 		*to = new(ipam.EventMark)
 		if err := (*to).UnmarshalText([]byte(text)); err != nil {
-			return invalid("the parameter %q is %q; it is the mark of an earlier answer", f.Name, text)
+			return invalid("the parameter %q is %q; give the mark of an earlier answer", f.Name, text)
 		}
 	default:
 		panic("no parameter can be a " + reflect.TypeOf(into).String())

@@ -71,7 +71,7 @@ func (c *peerConn) RemoteAddr() net.Addr { return c.peer }
 func lookUpPeer(c net.Conn) *peer {
 	unixConn, ok := c.(*net.UnixConn)
 	if !ok {
-		return &peer{err: fmt.Errorf("%s is no unix socket", c.LocalAddr().Network())}
+		return &peer{err: fmt.Errorf("%s is not a unix socket", c.LocalAddr().Network())}
 	}
 	raw, err := unixConn.SyscallConn()
 	if err != nil {

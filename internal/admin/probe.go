@@ -71,16 +71,16 @@ func (s *Server) notReady(ctx context.Context) error {
 	if s.cfg.Cluster != nil {
 		switch c := s.cfg.Cluster(); {
 		case c.Mending != nil:
-			return fmt.Errorf("not ready: the shared store is being mended since %s, and waits for other hosts; "+
+			return fmt.Errorf("not ready: the shared store has been in repair since %s, and waits for other hosts; "+
 				"`berth status` lists them", c.Since.UTC().Format(time.RFC3339))
 		case c.Back != nil:
-			return fmt.Errorf("not ready: the shared store is not trusted since %s, because it was put back to an "+
-				"earlier state; `berth status` shows more", c.Since.UTC().Format(time.RFC3339))
+			return fmt.Errorf("not ready: the shared store has been untrusted since %s, because it was restored to "+
+				"an earlier state; `berth status` shows more", c.Since.UTC().Format(time.RFC3339))
 		case c.NoSpace:
-			return fmt.Errorf("not ready: the shared store has no space left since %s; `berth status` shows more",
+			return fmt.Errorf("not ready: the shared store has had no space left since %s; `berth status` shows more",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Away != "":
-			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` shows why",
+			return fmt.Errorf("not ready: the shared store has been out of reach since %s; `berth status` shows why",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Refused != "":
 			return fmt.Errorf("not ready: this host has been unable to join the cluster since %s; `berth status` shows why",
@@ -104,7 +104,7 @@ func refusedWrites(err error) string {
 		is   error
 		text string
 	}{
-		{store.ErrUnknown, "a write failed half-way, and the store refuses writes until the daemon is started again"},
+		{store.ErrUnknown, "a write failed half-way, and the store refuses writes until the daemon restarts"},
 		{store.ErrAstray, "the state's file is not in its place, and the store refuses writes"},
 		{store.ErrNoSpace, "the store has no space left, and refuses writes"},
 	} {

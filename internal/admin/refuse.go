@@ -88,7 +88,7 @@ func noSuchPath(path string) *api.Problem {
 }
 
 func noSuchMethod(method, path, allow string) *api.Problem {
-	return problem(http.StatusMethodNotAllowed, api.CodeNoMethod, "%s answers to %s, not to %s", path, allow, method)
+	return problem(http.StatusMethodNotAllowed, api.CodeNoMethod, "%s accepts %s, not %s", path, allow, method)
 }
 
 func (s *Server) logRefusal(r *http.Request, p *api.Problem) {

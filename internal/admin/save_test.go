@@ -48,11 +48,11 @@ func TestReadySaysWhy(t *testing.T) {
 	}
 	h.server.cfg.Writable = nil
 	for why, c := range map[string]api.ClusterStatus{
-		"not trusted since 2026-01-02T03:04:05Z, because it was put back":       {Back: &api.Back{Own: 3, All: 5}},
-		"being mended since 2026-01-02T03:04:05Z, and waits for other hosts; `": {Mending: &api.Mending{By: "a"}},
+		"untrusted since 2026-01-02T03:04:05Z, because it was restored":      {Back: &api.Back{Own: 3, All: 5}},
+		"in repair since 2026-01-02T03:04:05Z, and waits for other hosts; `": {Mending: &api.Mending{By: "a"}},
 	} {
 		c.Away, c.Since = "secret", aMoment
 		h.server.cfg.Cluster = func() api.ClusterStatus { return c }
-		says("not ready: the shared store is " + why)
+		says("not ready: the shared store has been " + why)
 	}
 }

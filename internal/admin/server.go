@@ -281,7 +281,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
 			s.refuse(w, r, problem(http.StatusInternalServerError, api.CodeInternal,
-				"the request failed inside Berth; its log shows where"))
+				"the request failed inside Berth; see its log"))
 		}()
 		next.ServeHTTP(w, r)
 	})

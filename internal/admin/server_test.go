@@ -120,7 +120,7 @@ func TestHealth(t *testing.T) {
 	h.plays(t, `
 		GET /healthz -> 200 ok
 		GET /readyz
-			-> 503 not ready: a write failed half-way, and the store refuses writes until the daemon is started again
+			-> 503 not ready: a write failed half-way, and the store refuses writes until the daemon restarts
 		GET /v1/subnets -> 200
 	`)
 }

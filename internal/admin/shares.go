@@ -59,10 +59,10 @@ func (s *shares) take(name string) (reason string) {
 	defer s.mu.Unlock()
 	switch {
 	case s.open[name] >= s.each:
-		reason = fmt.Sprintf("%s has %d connections open, which is all that one may have: end some of them", name,
+		reason = fmt.Sprintf("%s has %d connections open, the maximum: end some of them", name,
 			s.each)
 	case s.sum >= s.all && !s.makeRoom(name):
-		reason = fmt.Sprintf("all %d connections that are not root's are taken: try again later, or as root on "+
+		reason = fmt.Sprintf("all %d connections of other users than root are taken: try again later, or as root on "+
 			"the host", s.all)
 	default:
 		s.open[name]++
@@ -90,7 +90,7 @@ func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
 		delete(s.told, name)
 		return one, ""
 	}
-	reason = fmt.Sprintf("on all %d connections of root's something is being answered: end some of them", s.most)
+	reason = fmt.Sprintf("all %d connections of root are busy: end some of them", s.most)
 	s.tell(name, reason)
 	return nil, reason
 }

@@ -94,8 +94,8 @@ func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	defer k.mu.Unlock()
 	if err := k.renew(); err != nil && err.Error() != k.told {
 		k.told = err.Error()
-		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it goes on " +
-			"with those from before")
+		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it keeps the " +
+			"previous ones")
 	}
 	return k.config, nil
 }
@@ -176,12 +176,12 @@ func (s *Server) remoteCaller(r *http.Request) (*caller, *api.Problem) {
 		}
 		return s.cfg.Tokens.caller(strings.TrimSpace(text))
 	case len(sent) > 1:
-		return nil, unauthenticated("the header Authorization is there more than once")
+		return nil, unauthenticated("the header Authorization appears more than once")
 	case len(r.TLS.VerifiedChains) > 0:
 		return certified(r.TLS.VerifiedChains[0][0], s.now())
 	}
-	return nil, unauthenticated("nobody may ask without saying who it is: send a token, or a certificate where the " +
-		"daemon takes them")
+	return nil, unauthenticated("requests need authentication: send a token, or a certificate if the daemon accepts " +
+		"them")
 }
 
 // certified returns the caller for a certificate, which the handshake has verified. It checks the expiry, because a
@@ -217,8 +217,8 @@ func (f KeyFiles) CheckListen(address string) error {
 		return fmt.Errorf("%q is not an address to listen on such as 10.0.0.1:7890 or :7890", address)
 	}
 	if f.Cert == "" || f.Key == "" {
-		return errors.New("the admin API is not spoken in plain text over the network, where everybody on the way " +
-			"could read it, the tokens with it, and change it: give a certificate and its key")
+		return errors.New("the admin API needs TLS on the network, because others could read its tokens and change " +
+			"its data: give a certificate and its key")
 	}
 	return nil
 }

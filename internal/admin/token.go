@@ -96,11 +96,11 @@ func (t *Tokens) create(req api.TokenRequest, since time.Time, by string) (api.N
 	switch {
 	case taken:
 		return api.NewToken{}, problem(http.StatusConflict, api.CodeInUse,
-			"there is a token %s already: choose another name, or remove that one with `berth token rm %s`", req.Name,
+			"the token %s already exists: choose another name, or remove it with `berth token rm %s`", req.Name,
 			req.Name)
 	case len(before) >= maxTokens:
 		return api.NewToken{}, problem(http.StatusConflict, api.CodeExhausted,
-			"there are %d tokens, and more are not kept: remove those that nobody uses with `berth token rm`",
+			"there are already %d tokens, the maximum: remove unused ones with `berth token rm`",
 			len(before))
 	}
 	var secret [32]byte
@@ -124,18 +124,18 @@ func checkRequest(req *api.TokenRequest) error {
 		return err
 	}
 	if req.Role == "" {
-		return invalid("the token %s has no role: say whether it is for an admin, who may do everything (%s), or for "+
-			"looking (%s)", req.Name, api.RoleAdmin, api.RoleReadOnly)
+		return invalid("the token %s has no role: choose %s, which may do everything, or "+
+			"%s", req.Name, api.RoleAdmin, api.RoleReadOnly)
 	}
 	if err := checkRole(req.Role, req.Account); err != nil {
 		return invalid("%v", err)
 	}
 	if req.NoEnd && req.Lifetime != 0 {
-		return invalid("a token that lives for %s has an end: give one of lifetime and no_end",
+		return invalid("a token with the lifetime %s has an end: give only one of lifetime and no_end",
 			time.Duration(req.Lifetime))
 	}
 	if req.Lifetime != 0 && time.Duration(req.Lifetime) < time.Second {
-		return invalid("a token that lives for %s is of no use: give it a second at least", time.Duration(req.Lifetime))
+		return invalid("the lifetime %s is too short: give at least one second", time.Duration(req.Lifetime))
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func checkRole(role api.Role, account string) error {
 	case role == api.RoleAccount:
 		return ipam.CheckName("account", account)
 	case role != api.RoleAdmin && role != api.RoleReadOnly:
-		return fmt.Errorf("the role %q is none: it is %s, %s or %s", role, api.RoleAdmin, api.RoleReadOnly,
+		return fmt.Errorf("the role %q is unknown: choose %s, %s or %s", role, api.RoleAdmin, api.RoleReadOnly,
 			api.RoleAccount)
 	case account != "":
 		return fmt.Errorf("a token only for account %s has the role %s, not %s", account, api.RoleAccount, role)
@@ -171,8 +171,8 @@ func (t *Tokens) Findings(host string) (found []ipam.Finding) {
 			since = one.Created
 		}
 		found = append(found, ipam.Finding{Kind: ipam.EndingToken, Host: host, Seen: since.UTC(),
-			Detail: fmt.Sprintf("the token %s ends at %s: create another for who has it with `berth token create`, and "+
-				"remove this one with `berth token rm %s`", one.Name, one.Expires.Format(time.RFC3339), one.Name)})
+			Detail: fmt.Sprintf("the token %s ends at %s: create another with `berth token create`, and remove this "+
+				"one with `berth token rm %s`", one.Name, one.Expires.Format(time.RFC3339), one.Name)})
 	}
 	return found
 }
@@ -186,14 +186,14 @@ func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	place, ok := find(before, name)
 	if !ok {
 		return api.TokenInfo{}, problem(http.StatusNotFound, api.CodeNotFound,
-			"there is no token %q; `berth token ls` lists those that there are", name)
+			"there is no token %q; `berth token ls` lists the tokens", name)
 	}
 	before[place].end()
 	after := slices.Delete(slices.Clone(before), place, place+1)
 	if err := t.save(after); err != nil {
 		return api.TokenInfo{},
-			fmt.Errorf("the token %s is refused from now on, but comes back with the daemon's next "+
-				"start; remove it again: %w", name, err)
+			fmt.Errorf("the token %s is refused from now on, but returns when the daemon restarts; remove it again: "+
+				"%w", name, err)
 	}
 	t.all.Store(&after)
 	return before[place].show(t.time()), nil
@@ -218,9 +218,8 @@ func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 	}
 	switch {
 	case found == nil || found.until.Err() != nil:
-		return nil, unauthenticated("the token is none of this Berth's: it was removed, or belongs to another; " +
-			"`berth " +
-			"token create`, on the host of the daemon, makes one")
+		return nil, unauthenticated("this Berth does not know the token: it was removed, or belongs to another; " +
+			"`berth token create`, on the daemon's host, makes one")
 	case found.expired(t.time()):
 		return nil, unauthenticated("the token %s expired at %s: create another with `berth token create`",
 			found.Name, found.Expires.Format(time.RFC3339))

@@ -58,7 +58,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	}
 	all, err := readTokens(text)
 	if err != nil {
-		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; mend the file, or move it "+
+		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; repair the file, or move it "+
 			"away and create the tokens again", path, err)
 	}
 	t.all.Store(&all)
@@ -87,7 +87,7 @@ func readOwn(path string, uid int) ([]byte, error) {
 		return nil, fmt.Errorf("%s belongs to neither root nor the daemon's user: see who put it there, then chown it",
 			path)
 	case mode.Perm()&0o022 != 0:
-		return nil, fmt.Errorf("%s can be written by others than its owner (mode %o): see what is in it, then "+
+		return nil, fmt.Errorf("%s is writable for others than its owner (mode %o): check its contents, then "+
 			"chmod 600 it", path, mode.Perm())
 	}
 	return io.ReadAll(f)

@@ -36,8 +36,8 @@ func TestTokensFollowNoLink(t *testing.T) {
 				os.Rename(path, theirs))
 			return os.Symlink(theirs, path)
 		},
-		"can be written by others": func(path string) error { return os.Chmod(path, 0o620) },
-		"belongs to neither root":  func(path string) error { return os.Chown(path, stranger, -1) },
+		"is writable for others":  func(path string) error { return os.Chmod(path, 0o620) },
+		"belongs to neither root": func(path string) error { return os.Chown(path, stranger, -1) },
 	} {
 		_ = os.Remove(path)
 		// This rewrites the file.

@@ -37,7 +37,7 @@ func (t *turn) take(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return problem(http.StatusServiceUnavailable, api.CodeBusy,
-			"several large requests are being read at this moment; try again when they are")
+			"several large requests are being read; try again when they are done")
 	}
 }
 

@@ -255,7 +255,7 @@ func TestBadWitnessBodies(t *testing.T) {
 			"mac": "02"}]}]} -> 400 the field "containers.0.endpoints.0.mac" is wrong
 		PUT /v1/witness {"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}
 			-> 400 the field "networks.0.subnets.0.cidr" is wrong
-		PUT /v1/witness {"host": "a" -> 400 no proper JSON
+		PUT /v1/witness {"host": "a" -> 400 not valid JSON
 	`) {
 		s.has += ` && "code":"invalid"`
 		h.play(t, s)

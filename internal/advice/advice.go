@@ -17,9 +17,9 @@ import (
 func sentence(do ipam.Do) string {
 	switch do {
 	case ipam.DoListNetworks:
-		return "`berth network ls` lists those that are there"
+		return "`berth network ls` lists the networks"
 	case ipam.DoListSubnets:
-		return "`berth subnet ls` lists those that are there"
+		return "`berth subnet ls` lists the subnets"
 	case ipam.DoListPools:
 		return "`berth pool ls %s` lists its pools"
 	case ipam.DoListExclusions:

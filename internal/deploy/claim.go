@@ -95,8 +95,8 @@ func (p *Plan) checkOwners(found *problems) {
 				"the services %s and %s have the same container_name, %s", other.service, c.service, c.owner))
 		default:
 			found.add(p.project.problem(path{"services", c.service, "networks", c.on.key},
-				"services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has one "+
-					"reservation there, so plan a network for each",
+				"services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has only "+
+					"one reservation there, so plan a network for each",
 				c.service, other.on.key, c.on.key, c.on.planned.Name))
 		}
 	}
@@ -104,8 +104,8 @@ func (p *Plan) checkOwners(found *problems) {
 
 // nothing returns the refusal for a project without any address from Berth.
 func (p *Plan) nothing() error {
-	why := "no network that a running service is on has Berth as its IPAM driver; write ipam: {driver: berth, " +
-		"options: {network: NAME}, config: [{subnet: CIDR}]}, or say --ipam-driver or --network"
+	why := "no network of a running service has Berth as its IPAM driver; write ipam: {driver: berth, " +
+		"options: {network: NAME}, config: [{subnet: CIDR}]}, or give --ipam-driver or --network"
 	if len(p.left) > 0 {
 		why = strings.TrimSuffix(strings.Join(p.notes(), " "), ".")
 	} else if len(p.networks) > 0 {
@@ -203,12 +203,12 @@ func (n *network) own(family int, text string) (netip.Addr, error) {
 	i := slices.IndexFunc(n.subnets, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 	if i < 0 {
 		hint := map[int]string{6: ", and enable_ipv6: true in the file makes it one"}[family]
-		return a, fmt.Errorf("networks.%s is no IPv%d network; the planned network %s has %s%s", n.key, family,
+		return a, fmt.Errorf("networks.%s is not an IPv%d network; the planned network %s has %s%s", n.key, family,
 			n.planned.Name, listOf(n.planned.Subnets), hint)
 	}
 	for _, s := range n.planned.Subnets {
 		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {
-			return a, fmt.Errorf("that is of %s, and the network has %s of the planned network %s; write {subnet: "+
+			return a, fmt.Errorf("that is in %s, but the network has %s of the planned network %s; write {subnet: "+
 				"%s} in its ipam.config, or another address",
 				s.CIDR, n.subnets[i], n.planned.Name, s.CIDR)
 		}
@@ -315,11 +315,11 @@ func (p *Plan) asks(c *claim) path {
 // Grant stores the addresses in the results of the edits.
 func (p *Plan) Grant(results []ipam.Result) error {
 	if len(results) != len(p.claims) {
-		return fmt.Errorf("%d reservations were asked for, and %d came", len(p.claims), len(results))
+		return fmt.Errorf("%d reservations were requested, but %d came", len(p.claims), len(results))
 	}
 	for i, c := range p.claims {
 		if len(results[i].Addresses) != len(c.wishes) {
-			return fmt.Errorf("%s was to have %d addresses on the network %s, and got %d", c.owner, len(c.wishes),
+			return fmt.Errorf("%s should have %d addresses on the network %s, but got %d", c.owner, len(c.wishes),
 				c.on.planned.Name, len(results[i].Addresses))
 		}
 		c.has = results[i].Addresses

@@ -42,7 +42,7 @@ func (p *Plan) claimElastic(service *types.ServiceConfig) error {
 		on = c.on
 	}
 	if on == nil {
-		return p.project.problem(at, "%s: services.%s is on no network of Berth's that has elastic addresses on; `berth "+
+		return p.project.problem(at, "%s: services.%s is on no Berth network with elastic addresses on; `berth "+
 			"network modify NETWORK --elastic on` turns them on", at, service.Name)
 	}
 	for _, c := range p.claims {

@@ -30,8 +30,8 @@ func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err 
 	n.describe(has)
 	if of := n.option("network"); of != "" {
 		if n.planned = byRef(plan, of); n.planned == nil {
-			return "", fmt.Errorf("networks.%s is external, and the engine's network %s is on the planned network %q, which "+
-				"is not there; make it with `berth network create`", n.key, has.Name, of)
+			return "", fmt.Errorf("networks.%s is external, and the engine's network %s is on the planned network "+
+				"%q, which does not exist; create it with `berth network create`", n.key, has.Name, of)
 		}
 	} else {
 		n.planned = n.bySubnet(plan)
@@ -42,7 +42,7 @@ func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err 
 		}
 	}
 	if n.planned == nil {
-		return fmt.Sprintf("%s is external and Berth's, and the engine does not say on which planned network it is: say "+
+		return fmt.Sprintf("%s is external and uses Berth, but the engine does not show its planned network: give "+
 			"--network %s=NAME.", n.key, n.key), nil
 	}
 	return n.found()
@@ -61,7 +61,7 @@ func (p *Project) Missing(m Mapping, plan []ipam.NetworkInfo) error {
 }
 
 func (n *network) missing(m Mapping, plan []ipam.NetworkInfo) error {
-	return fmt.Errorf("networks.%s is external, and the engine has no network %s; make it with `%s`", n.key,
+	return fmt.Errorf("networks.%s is external, but the engine has no network %s; create it with `%s`", n.key,
 		n.compose.Name, n.creation(m, plan))
 }
 
@@ -81,8 +81,8 @@ func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref s
 	said := byRef(plan, ref)
 	switch {
 	case said == nil:
-		return fmt.Errorf("networks.%s is on the planned network %q, which is not there; `berth network ls` lists those "+
-			"that are", n.key, ref)
+		return fmt.Errorf("networks.%s is on the planned network %q, which does not exist; `berth network ls` lists "+
+			"those that are", n.key, ref)
 	case n.planned == nil:
 		n.planned = said
 	case n.planned.ID != said.ID:

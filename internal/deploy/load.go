@@ -60,8 +60,7 @@ func IsOverride(name string) (bool, error) {
 // belong to the project's own files. It does not resolve the containers' environment.
 func Load(ctx context.Context, from Source) (*Project, error) {
 	if slices.Contains(from.Files, "-") {
-		return nil, errors.New("a Compose file is read from a file, which its override goes beside; write standard " +
-			"input into one")
+		return nil, errors.New("Berth writes the override next to the Compose file; save standard input to a file")
 	}
 	options, err := cli.NewProjectOptions(slices.Clone(from.Files),
 		cli.WithWorkingDirectory(from.Directory),
@@ -113,7 +112,7 @@ func leaveOverrides(options *cli.ProjectOptions) (overrides []string, err error)
 		}
 	}
 	if len(left) == 0 {
-		return nil, fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside",
+		return nil, fmt.Errorf("%s was written by `berth compose`; give the Compose file that it belongs to",
 			strings.Join(options.ConfigPaths, ", "))
 	}
 	options.ConfigPaths = left

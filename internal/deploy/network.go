@@ -115,7 +115,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	case n.adopted:
 		ref = n.option("network")
 	case byHand && driver == "" && !bool(n.compose.External):
-		return "", fmt.Errorf("networks.%s has no IPAM driver, so that Docker gives its addresses itself; write "+
+		return "", fmt.Errorf("networks.%s has no IPAM driver, so Docker chooses its addresses; write "+
 			"ipam: {driver: berth} there", n.key)
 	case byHand:
 	case bool(n.compose.External):
@@ -129,7 +129,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	if ref == "" {
 		n.planned = n.bySubnet(plan)
 	} else if n.planned = byRef(plan, ref); n.planned == nil {
-		return "", fmt.Errorf("networks.%s is on the planned network %q, which is not there; make it with `berth "+
+		return "", fmt.Errorf("networks.%s is on the planned network %q, which does not exist; create it with `berth "+
 			"network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
 			n.key, ref, n.key)
 	}
@@ -139,11 +139,12 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 // found adds the note about the planned network, and chooses its subnets.
 func (n *network) found() (note string, err error) {
 	if n.planned == nil {
-		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is "+
-			"reserved on it.", n.key), nil
+		return fmt.Sprintf("%s uses Berth, but names no planned network (ipam.options.network), so Berth reserves "+
+			"nothing on it.", n.key), nil
 	}
 	if n.planned.Type == string(ipam.Dynamic) {
-		note = fmt.Sprintf("%s is on the planned network %s, of the type dynamic: somebody else chooses its addresses.",
+		note = fmt.Sprintf("%s is on the planned network %s, which has the type dynamic: something else chooses its "+
+			"addresses.",
 			n.key, n.planned.Name)
 		n.planned = nil
 		return note, nil
@@ -249,7 +250,7 @@ func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 		return &left[0], nil
 	case bool(n.compose.External):
 		return nil, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the "+
-			"planned network %s (%s), so that it cannot be known which is meant",
+			"planned network %s (%s), so it is unclear which one it uses",
 			n.key, family, n.planned.Name, listOf(left))
 	}
 	return nil, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one "+

@@ -81,13 +81,13 @@ func (p *Plan) services(macs map[string]string) *yaml.Node {
 // sharedComment explains why the file sets nothing for a service, and lists the addresses of its replicas.
 func sharedComment(claims []*claim) string {
 	replicas := map[string]bool{}
-	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, " +
-		"elsewhere one of the pool:"}
+	lines := []string{"", "If the engine sends container names (v29 and later), each gets its own, otherwise one of " +
+		"the pool:"}
 	for _, c := range claims {
 		replicas[c.owner] = true
 		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, Listed(c.has, ", ")))
 	}
-	lines[0] = fmt.Sprintf("Its %d replicas share what a Compose file says, so that nothing is fixed here.",
+	lines[0] = fmt.Sprintf("Its %d replicas share one Compose entry, so nothing is fixed here.",
 		len(replicas))
 	return "# " + strings.Join(lines, "\n# ")
 }

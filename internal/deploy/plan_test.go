@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 		services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address || services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}} FRONT
 		ipv6_address is "10.8.0.9": that is not an IPv6 address || services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}} FRONT
 		networks.front is no IPv6 network & front has 10.8.0.0/24, and enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
-		networks.lan is no IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
+		networks.lan is not an IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
 		# one address for many, a name that is none, one name for two
 		services.web has 2 replicas, and an address for one of them on the network front || services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}} FRONT
 		services._web & "shop/_web/1" is not a valid owner || services: {_web: {image: x, networks: [front]}} FRONT
@@ -98,8 +98,8 @@ func TestLoadRefusals(t *testing.T) {
 		{"no YAML", file(t, "services: ["), "compose.yaml"},
 		{"unknown key", file(t, "services: {web: {imagee: x}}"), "imagee"},
 		{"standard input", Source{Files: []string{"-"}}, "standard input"},
-		{"an override", ours, "is what `berth compose` wrote"},
-		{"an override, by the environment", empty, "is what `berth compose` wrote"},
+		{"an override", ours, "was written by `berth compose`"},
+		{"an override, by the environment", empty, "was written by `berth compose`"},
 		{"project name", changed(func(s *Source) { s.Project = "A b" }), "project name"},
 		{"scale of none", changed(func(s *Source) { s.Scale = map[string]int{"wbe": 2} }),
 			`no service "wbe" to scale; it has db, web`},
@@ -183,7 +183,7 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 		t.Error("nothing was granted, and taken")
 	}
 	if err := plan.Grant(make([]ipam.Result, 2)); err == nil ||
-		!strings.Contains(err.Error(), "shop/b/1 was to have 1 addresses") {
+		!strings.Contains(err.Error(), "shop/b/1 should have 1 addresses") {
 		t.Errorf("no addresses were granted, and taken: %v", err)
 	}
 }

@@ -26,7 +26,8 @@ func (p *Plan) deal(service *types.ServiceConfig, found *problems) map[string]de
 		if on == nil && addr.IsValid() {
 			at := t.lines[keyAddresses].with(strconv.Itoa(i))
 			if !p.unsure(service.Name) {
-				found.add(p.project.problem(at, "%s is %s, which is of no network that services.%s is on; they have %s",
+				found.add(p.project.problem(at, "%s is %s, which is in no subnet of the networks of services.%s; "+
+					"they have %s",
 					at, addr, service.Name, p.subnetsOf(service)))
 			}
 		}
@@ -82,8 +83,8 @@ func (p *Plan) checkTwice(found *problems) {
 			}
 			twice = true
 			if other.service != c.service { // within one x-berth, the reader reports it
-				found.add(p.project.problem(p.asks(c), "the files give %s to services.%s, and to services.%s%s; one of them "+
-					"can have it", w.Address, c.service, other.service, p.project.placeAt(p.asks(other))))
+				found.add(p.project.problem(p.asks(c), "the files give %s to services.%s, and to services.%s%s; "+
+					"only one can have it", w.Address, c.service, other.service, p.project.placeAt(p.asks(other))))
 			}
 		}
 		return twice
@@ -112,7 +113,7 @@ func (p *Plan) subnetsOf(service *types.ServiceConfig) string {
 		}
 	}
 	if len(all) == 0 {
-		return "none of Berth's"
+		return "no Berth network"
 	}
 	return strings.Join(all, ", ")
 }

@@ -22,9 +22,9 @@ func (p *Plan) Missing() (lines []string) {
 		for i, subnet := range n.subnets {
 			config[i] = fmt.Sprintf("{subnet: %q}", subnet)
 		}
-		lines = append(lines, fmt.Sprintf("networks.%s has ipam.options, but no ipam.config; without the override "+
-			"Compose up to 5.5 drops the options then, "+
-			"and the network is not on %s: write config: [%s] beside them", key, n.planned.Name,
+		lines = append(lines, fmt.Sprintf("networks.%s has ipam.options, but no ipam.config; without the override, "+
+			"Compose up to 5.5 drops the options, and the network is not on %s: write config: [%s] beside "+
+			"them", key, n.planned.Name,
 			strings.Join(config, ", ")))
 	}
 	return lines
@@ -59,7 +59,7 @@ func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]str
 		return !named[r.Owner] && r.Address.IsValid() && p.gone(r.Owner, earlier) != ""
 	})
 	for _, at := range left.order {
-		lines = append(lines, fmt.Sprintf("%s has %s reserved on %s, and %s; `berth reservation rm %s --owner %s` "+
+		lines = append(lines, fmt.Sprintf("%s has %s reserved on %s, but %s; `berth reservation rm %s --owner %s` "+
 			"ends the reservation",
 			at.owner, Listed(left.addrs[at], ", "), at.network, p.gone(at.owner, earlier), at.network, at.owner))
 	}
@@ -83,13 +83,13 @@ func (p *Plan) gone(owner string, earlier map[string]string) string {
 	case disabled || there && p.unsure(name):
 		return ""
 	case !there:
-		return fmt.Sprintf("the Compose files have no service %s any more", name)
+		return fmt.Sprintf("the Compose files no longer have a service %s", name)
 	case service.ContainerName != "" && service.ContainerName != owner:
 		return fmt.Sprintf("the container of %s is called %s now", name, service.ContainerName)
 	case len(p.claimsOf(name)) == 0 && service.GetScale() > 0:
-		return fmt.Sprintf("%s is on no planned network any more", name)
+		return fmt.Sprintf("%s is no longer on a planned network", name)
 	case named:
-		return fmt.Sprintf("%s has no container_name any more", name)
+		return fmt.Sprintf("%s no longer has a container_name", name)
 	}
 	return fmt.Sprintf("the Compose files give %s %d replicas", name, service.GetScale())
 }

@@ -80,16 +80,16 @@ func TestBO13Told(t *testing.T) {
 		t.Errorf("what is kept:\n%s", d)
 	}
 	want := []string{
-		"shop/gone/1 has 10.8.0.78, fd00:8::78 reserved on front, and the Compose files have no service gone any " +
-			"more; `berth reservation rm front --owner shop/gone/1` ends the reservation",
-		"shop/gone/1 has 10.9.0.78 reserved on dual, and the Compose files have no service gone any more; `berth " +
+		"shop/gone/1 has 10.8.0.78, fd00:8::78 reserved on front, but the Compose files no longer have a service " +
+			"gone; `berth reservation rm front --owner shop/gone/1` ends the reservation",
+		"shop/gone/1 has 10.9.0.78 reserved on dual, but the Compose files no longer have a service gone; `berth " +
 			"reservation rm dual --owner shop/gone/1` ends the reservation",
-		"shop/crowd/3 has 10.8.0.79 reserved on front, and the Compose files give crowd 2 replicas; `berth " +
+		"shop/crowd/3 has 10.8.0.79 reserved on front, but the Compose files give crowd 2 replicas; `berth " +
 			"reservation rm front --owner shop/crowd/3` ends the reservation",
-		"shop/box/1 has 10.8.0.80 reserved on front, and the container of box is called box now; `berth reservation " +
+		"shop/box/1 has 10.8.0.80 reserved on front, but the container of box is called box now; `berth reservation " +
 			"rm front --owner shop/box/1` ends the reservation",
-		"shop/bare/1 has 10.8.0.81 reserved on front, and bare is on no planned network any more; `berth reservation " +
-			"rm front --owner shop/bare/1` ends the reservation",
+		"shop/bare/1 has 10.8.0.81 reserved on front, but bare is no longer on a planned network; `berth " +
+			"reservation rm front --owner shop/bare/1` ends the reservation",
 	}
 	if d := cmp.Diff(want, plan.Unclaimed(reserved, nil)); d != "" {
 		t.Errorf("what is not claimed:\n%s", d)
@@ -110,8 +110,8 @@ networks:
   bare: {ipam: {driver: berth}}
 `)).Plan(Mapping{Networks: map[string]string{"lan": "six", "bare": "still"}}, planned())
 	fine(t, err)
-	const why = "has ipam.options, but no ipam.config; without the override Compose up to 5.5 drops the options " +
-		"then, and the network is not on "
+	const why = "has ipam.options, but no ipam.config; without the override, Compose up to 5.5 drops the options, " +
+		"and the network is not on "
 	want := []string{
 		"networks.both " + why + `dual: write config: [{subnet: "10.9.0.0/24"}, {subnet: "fd00:9::/64"}] beside them`,
 		"networks.front " + why + `front: write config: [{subnet: "10.8.0.0/24"}] beside them`,
@@ -173,10 +173,10 @@ services:
 	}
 	slices.Sort(got)
 	want := []string{
-		"bare: bare is on no planned network any more",
-		"db-1: the Compose files have no service left any more",
+		"bare: bare is no longer on a planned network",
+		"db-1: the Compose files no longer have a service left",
 		"old: the container of called is called new now",
-		"plain: plain has no container_name any more",
+		"plain: plain no longer has a container_name",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("what is not claimed:\n%s", d)

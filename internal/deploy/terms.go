@@ -57,7 +57,7 @@ type terms struct {
 func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 	top := p.read(path{extension}, p.compose.Extensions, found)
 	if top.addresses != nil {
-		found.add(p.problem(top.at.with(keyAddresses), "%s are the replicas' of one service; write them in its %s",
+		found.add(p.problem(top.at.with(keyAddresses), "%s belong to one service's replicas; write them in its %s",
 			top.at.with(keyAddresses), extension))
 		top.addresses = nil
 	}
@@ -70,8 +70,8 @@ func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 		all[name] = t
 		p.checkTerms(&service, t, found)
 		if own.workers != nil {
-			found.add(p.problem(own.at.with(keyWorkers), "%s is how many of all workers run at once; write it in the %s "+
-				"at the top of the file", own.at.with(keyWorkers), extension))
+			found.add(p.problem(own.at.with(keyWorkers), "%s is the number of workers that run at once; write it in "+
+				"the %s at the top of the file", own.at.with(keyWorkers), extension))
 		}
 	}
 	if top.workers == nil {
@@ -115,7 +115,7 @@ func (p *Project) checkTerms(service *types.ServiceConfig, t *terms, found *prob
 	}
 	if t.egressOnly != nil && t.elastic == nil {
 		at := t.lines[keyEgressOnly]
-		found.add(p.problem(at, "%s is of an elastic address, and services.%s is to have none; write %s: auto, or "+
+		found.add(p.problem(at, "%s needs an elastic address, and services.%s has none; write %s: auto, or "+
 			"%s: ADDRESS beside it", at, service.Name, keyElastic, keyElastic))
 	}
 }
@@ -181,16 +181,16 @@ func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 		found.add(p.project.problem(at, "%s is %s, and services.%s "+format+"; write "+stopFirst+" for it", args...))
 	}
 	if service.ContainerName != "" {
-		refuse("has the container_name %s, which one container at a time can have", service.ContainerName)
+		refuse("has the container_name %s, which only one container at a time can have", service.ContainerName)
 	}
 	for _, port := range service.Ports {
 		if port.Published != "" {
-			refuse("publishes the port %s of the host, which one container at a time can have", port.Published)
+			refuse("publishes the port %s of the host, which only one container at a time can have", port.Published)
 			break
 		}
 	}
 	if mounts := p.project.mounts(service); len(mounts) > 0 && service.GetScale() == 1 {
-		refuse("is one replica with the volume %s, which two would write at once", mounts[0].Key)
+		refuse("has one replica with the volume %s, which two would write at once", mounts[0].Key)
 	}
 	p.checkSecond(service, refuse)
 }
@@ -202,12 +202,12 @@ func (p *Plan) checkSecond(service *types.ServiceConfig, refuse func(string, ...
 		fixed = fixed || c.given() > 0
 	}
 	if fixed {
-		refuse("has static addresses, which one container at a time can have")
+		refuse("has static addresses, which only one container at a time can have")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
 		if n := p.networks[key]; n != nil && len(n.named()) == 0 {
-			refuse("is on networks.%s, whose subnets the files do not name, so that the engine takes no second address "+
+			refuse("is on networks.%s, whose subnets the files do not name, so the engine accepts no second address "+
 				"for it; write config: [{subnet: %s}] in its ipam, or", key, n.subnets[0])
 			return
 		}

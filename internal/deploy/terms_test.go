@@ -91,7 +91,8 @@ services:
   web: {image: x, networks: [front], x-berth: {workers: 2}}`+onFront)
 	_, err := load(t, source).Plan(Mapping{}, planned())
 	for i, want := range []string{"1: x-berth.workers is 0; write a number from 1 to ",
-		"3: services.web.x-berth.workers is how many of all workers run at once; write it in the x-berth at the top of the"} {
+		"3: services.web.x-berth.workers is the number of workers that run at once; write it in the x-berth at the " +
+			"top of the"} {
 		if got := each(err); len(got) != 2 || !strings.HasPrefix(got[i].Error(), source.Files[0]+":"+want) {
 			t.Errorf("it says %v; want %q", err, want)
 		}
@@ -142,7 +143,7 @@ networks:
 	_, err := load(t, source).Plan(Mapping{}, planned())
 	want := []string{
 		"2: x-berth.update.canarys is not known; update has canaries, canary_watch, max_in_flight, order and watch",
-		"3: x-berth.addresses are the replicas' of one service; write them in its x-berth",
+		"3: x-berth.addresses belong to one service's replicas; write them in its x-berth",
 		"11: services.web.x-berth.update.max_in_flight is 0; write a number of replicas, or a part",
 		"12: services.web.x-berth.update.canaries is -1; write a number from 0",
 		"13: services.web.x-berth.update.watch is 60s-1s; write the least and the most, such as 1s-60s",
@@ -150,9 +151,9 @@ networks:
 		"15: services.web.x-berth.update.order is parallel; write stop-first or start-first",
 		"16: services.web.x-berth.addresses gives 1 IPv6 addresses on networks.dual, and services.web has 3 replicas",
 		"16: services.web.x-berth.addresses gives 2 IPv4 addresses on networks.front, and services.web has 3 replicas",
-		"18: services.web.x-berth.addresses[1] is 10.99.0.11, which is of no network that services.web is on; they " +
-			"have 10.9.0.0/24 (dual), fd00:9::/64 (dual), 10.8.0.0/24 (front)",
-		"19: services.web.x-berth.addresses[2] is 10.8.0.10, as another one before",
+		"18: services.web.x-berth.addresses[1] is 10.99.0.11, which is in no subnet of the networks of " +
+			"services.web; they have 10.9.0.0/24 (dual), fd00:9::/64 (dual), 10.8.0.0/24 (front)",
+		"19: services.web.x-berth.addresses[2] is 10.8.0.10 again",
 		"20: services.web.x-berth.addresses[3] is 10.8.0; write an IPv4 or an IPv6 address",
 		"22: services.web.x-berth.worker is perhaps; write true or false",
 		"23: services.web.x-berth.drain has no command",
@@ -162,10 +163,10 @@ networks:
 		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
 		"26: services.web.x-berth.colour is not known; x-berth has addresses, drain, egress_only, elastic, snapshot, " +
 			"update, worker and workers",
-		"31: services.db.x-berth.egress_only is of an elastic address, and services.db is to have none",
+		"31: services.db.x-berth.egress_only needs an elastic address, and services.db has none",
 		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
 			"services.db.networks.front.ipv4_address gives another",
-		"33: services.job.x-berth is no mapping; it has addresses",
+		"33: services.job.x-berth is not a mapping; it has addresses",
 	}
 	got := each(err)
 	for i := range max(len(got), len(want)) {

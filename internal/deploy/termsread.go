@@ -80,7 +80,7 @@ func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	names := slices.Sorted(maps.Keys(known))
 	keys, is := value.(map[string]any)
 	if !is {
-		r.refuse(at, "is no mapping; it has %s", InWords(names))
+		r.refuse(at, "is not a mapping; it has %s", InWords(names))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -196,7 +196,7 @@ func (r *reader) addresses(at path, value any) (all []netip.Addr) {
 		case err != nil || addr.Zone() != "" || addr.Is4In6():
 			r.refuse(one, "is %v; write an IPv4 or an IPv6 address", text)
 		case slices.Contains(all, addr):
-			r.refuse(one, "is %v, as another one before", text)
+			r.refuse(one, "is %v again", text)
 		}
 		all = append(all, addr)
 	}

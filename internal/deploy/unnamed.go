@@ -25,7 +25,7 @@ func (p *Plan) CheckSubnets(stay map[string][]netip.Prefix) error {
 			hint = fmt.Sprintf(" (a deploy does not use what `berth compose` wrote: %s)", strings.Join(left, ", "))
 		}
 		found.add(p.project.problem(path{"networks", key, "ipam", "config"}, "networks.%s does not name the subnet %s of the "+
-			"planned network %s, and Docker would create it in one that is not planned; write %s%s", key,
+			"planned network %s, and Docker would create it in an unplanned one; write %s%s", key,
 			strings.Join(prefixTexts(missing), " and "), n.planned.Name, n.subnetLines(p.project.Name()), hint))
 	}
 	return found.err()

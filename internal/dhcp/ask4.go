@@ -33,7 +33,7 @@ func (a *ask4) do(ctx context.Context) (*ipam.LANLease, error) {
 	case ipam.LANDecline:
 		return nil, a.tell(a.message(dhcpv4.MessageTypeDecline, wished(a.Address)))
 	default:
-		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is nothing that is asked of a LAN", a.Verb)}
+		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a question to a LAN", a.Verb)}
 	}
 }
 
@@ -68,7 +68,7 @@ func (a *ask4) discover(ctx context.Context) (lease *ipam.LANLease, err error) {
 	case beside != nil:
 		return nil, outside(&a.LANAsk, beside)
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "no DHCP server answered %s: DISCOVER was said %d times", who(&a.Client), said)
+		return nil, a.silent(&a.LANAsk, "no DHCP server answered %s: DISCOVER was sent %d times", who(&a.Client), said)
 	}
 	return nil, err
 }
@@ -133,8 +133,8 @@ func (a *ask4) request(ctx context.Context, offer *ipam.LANLease) (lease *ipam.L
 	case no != nil:
 		return nil, refused(&a.LANAsk, offer.Server, offer.Address.String()+", which it had offered", no.text)
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "the DHCP server %s offered %s %s, and answered no REQUEST for it: it was "+
-			"said %d times", offer.Server, who(&a.Client), offer.Address, said)
+		return nil, a.silent(&a.LANAsk, "the DHCP server %s offered %s %s, but answered no REQUEST for it: it was "+
+			"sent %d times", offer.Server, who(&a.Client), offer.Address, said)
 	case err != nil:
 		return nil, err
 	}
@@ -162,10 +162,10 @@ func (a *ask4) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	case c.no != nil:
 		return nil, refused(&a.LANAsk, c.no.server, a.Address.String(), c.no.text)
 	case errors.Is(err, errSilent) && c.other.IsValid():
-		return nil, a.silent(&a.LANAsk, "no DHCP server confirmed %s for %s: REQUEST was said %d times; a server "+
+		return nil, a.silent(&a.LANAsk, "no DHCP server confirmed %s for %s: REQUEST was sent %d times; a server "+
 			"offers %s instead", a.Address, who(&a.Client), said, c.other)
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "no DHCP server answered %s about %s: REQUEST was said %d times",
+		return nil, a.silent(&a.LANAsk, "no DHCP server answered %s about %s: REQUEST was sent %d times",
 			who(&a.Client), a.Address, said)
 	}
 	return nil, err

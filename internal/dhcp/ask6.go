@@ -34,7 +34,7 @@ func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
 	case ipam.LANDecline:
 		return nil, a.tell(dhcpv6.MessageTypeDecline)
 	default:
-		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is nothing that is asked of a LAN", a.Verb)}
+		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a question to a LAN", a.Verb)}
 	}
 }
 
@@ -43,8 +43,8 @@ func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
 func (a *ask6) tell(kind dhcpv6.MessageType) error {
 	server, err := serverOf(a.ServerID)
 	if err != nil {
-		return &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is no DUID of a server: the lease of %s cannot "+
-			"be given back", a.ServerID, a.Address)}
+		return &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not the DUID of a server: the lease of %s "+
+			"cannot be released", a.ServerID, a.Address)}
 	}
 	return a.station.say(a.message(kind, a.Address, dhcpv6.OptServerID(server)).ToBytes())
 }
@@ -78,7 +78,7 @@ func (a *ask6) solicit(ctx context.Context) (lease *ipam.LANLease, server dhcpv6
 	case no != nil:
 		return nil, nil, refused(&a.LANAsk, no.from, "an address", no.why())
 	case errors.Is(err, errSilent):
-		return nil, nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s: SOLICIT was said %d times",
+		return nil, nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s: SOLICIT was sent %d times",
 			who(&a.Client), said)
 	}
 	return nil, nil, err
@@ -140,8 +140,8 @@ func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.
 	case no != nil:
 		return nil, refused(&a.LANAsk, no.from, offer.Address.String()+", which it had offered", no.why())
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "the DHCPv6 server %s offered %s %s, and answered no REQUEST for it: it was "+
-			"said %d times", offer.Server, who(&a.Client), offer.Address, said)
+		return nil, a.silent(&a.LANAsk, "the DHCPv6 server %s offered %s %s, but answered no REQUEST for it: it was "+
+			"sent %d times", offer.Server, who(&a.Client), offer.Address, said)
 	case err != nil:
 		return nil, err
 	}

@@ -156,14 +156,14 @@ func outside(ask *ipam.LANAsk, lease *ipam.LANLease) error {
 		of = " of " + lease.Subnet.Masked().String()
 	}
 	return &failure{kind: ipam.LANOutside, lease: lease, text: fmt.Sprintf("on the interface %s, the DHCP server %s "+
-		"offered %s %s%s, which lies outside the subnet %s: it is not taken", ask.Parent, lease.Server,
+		"offered %s %s%s, which is outside the subnet %s: Berth does not take it", ask.Parent, lease.Server,
 		who(&ask.Client), lease.Address, of, ask.Subnet)}
 }
 
 // takenByHost returns the failure for an address that the host itself has.
 func takenByHost(ask *ipam.LANAsk, lease *ipam.LANLease, device string) error {
 	return &failure{kind: ipam.LANWrong, lease: lease, text: fmt.Sprintf("on the interface %s, the DHCP server %s "+
-		"gave %s %s, which this host itself has on %s: it was declined", ask.Parent, lease.Server, who(&ask.Client),
+		"gave %s %s, which this host itself has on %s: Berth declined it", ask.Parent, lease.Server, who(&ask.Client),
 		lease.Address, device)}
 }
 

@@ -52,7 +52,7 @@ func filter6() []bpf.RawInstruction {
 func assembled(program []bpf.Instruction) []bpf.RawInstruction {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
-		panic("a filter of DHCP is none: " + err.Error())
+		panic("a DHCP filter is invalid: " + err.Error())
 	}
 	return raw
 }

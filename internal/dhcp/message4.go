@@ -115,7 +115,7 @@ func fault4(m *dhcpv4.DHCPv4, h *heard4, from netip.Addr) string {
 	case !addr.IsValid():
 		return gave + "no address"
 	case addr.IsMulticast(), addr.IsLoopback(), addr.As4()[0] == 0, addr.As4()[0] >= 240:
-		return gave + addr.String() + ", which is no host's address"
+		return gave + addr.String() + ", which is not a host address"
 	case addr == h.server, addr == from:
 		return gave + addr.String() + ", which is the server's own address"
 	case m.GatewayIPAddr.Equal(addr.AsSlice()):

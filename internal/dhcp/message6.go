@@ -114,7 +114,7 @@ func (h *heard6) add(ia *dhcpv6.OptIANA, one *dhcpv6.OptIAAddress) (fault string
 	s := one.Options.Status()
 	switch {
 	case !ok || !addr.Is6() || addr.Is4In6() || !addr.IsGlobalUnicast():
-		return fmt.Sprintf("%s, which is no host's address", addr)
+		return fmt.Sprintf("%s, which is not a host address", addr)
 	case s != nil && s.StatusCode != iana.StatusSuccess:
 		h.status, h.text = s.StatusCode, s.StatusMessage
 		h.over = append(h.over, addr)

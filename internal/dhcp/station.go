@@ -124,7 +124,7 @@ func (s *station) say(message []byte) error {
 	}
 	_, err = s.listener.conn.WriteTo(frame, &packet.Addr{HardwareAddr: to})
 	if err != nil && !errors.Is(err, unix.ENOBUFS) { // ENOBUFS is a full queue; the message is sent again
-		return s.unfit("cannot be spoken on: %v", err)
+		return s.unfit("cannot be used: %v", err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *station) listen(p *parent) error {
 	device := &net.Interface{Index: p.index, Name: p.name, HardwareAddr: p.mac}
 	conn, err := packet.Listen(device, packet.Raw, protocol, &packet.Config{Filter: filter()})
 	if err != nil {
-		return s.unfit("cannot be spoken on (CAP_NET_RAW is needed): %v", err)
+		return s.unfit("cannot be used (CAP_NET_RAW is needed): %v", err)
 	}
 	s.listener = &listener{conn: conn, index: p.index, ended: make(chan struct{})}
 	go s.hear(s.listener)
@@ -221,18 +221,18 @@ func (s *station) look() (*parent, error) {
 	var none netlink.LinkNotFoundError
 	switch {
 	case errors.As(err, &none):
-		return nil, s.unfit("is not there")
+		return nil, s.unfit("does not exist")
 	case err != nil:
-		return nil, s.unfit("cannot be looked at: %v", err)
+		return nil, s.unfit("cannot be examined: %v", err)
 	}
 	a := link.Attrs()
 	switch {
 	case a.Flags&net.FlagUp == 0:
 		return nil, s.unfit("is down")
 	case a.EncapType != "ether" || len(a.HardwareAddr) != 6:
-		return nil, s.unfit("is no Ethernet interface")
+		return nil, s.unfit("is not an Ethernet interface")
 	case a.Flags&net.FlagRunning == 0:
-		return nil, s.unfit("has no carrier: its cable, or what is at the other end of it, is not there")
+		return nil, s.unfit("has no carrier: its cable or the device at the other end is missing")
 	}
 	p := &parent{name: a.Name, index: a.Index, mac: a.HardwareAddr}
 	if s.ipv6 {
@@ -248,7 +248,7 @@ func (s *station) look() (*parent, error) {
 func (s *station) linkLocal(link netlink.Link) (netip.Addr, error) {
 	all, err := netlink.AddrList(link, netlink.FAMILY_V6)
 	if err != nil {
-		return netip.Addr{}, s.unfit("cannot be looked at: %v", err)
+		return netip.Addr{}, s.unfit("cannot be examined: %v", err)
 	}
 	for _, a := range all {
 		local, ok := netip.AddrFromSlice(a.IP)
@@ -257,7 +257,7 @@ func (s *station) linkLocal(link netlink.Link) (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, &failure{kind: ipam.LANParent, soon: true, text: fmt.Sprintf("the interface %s has no "+
-		"link-local address, from which DHCPv6 is spoken", s.parent)}
+		"link-local address, which DHCPv6 needs", s.parent)}
 }
 
 // unfit returns the failure for an unusable interface.

@@ -239,8 +239,8 @@ func (s *Server) follow(ctx context.Context) {
 			if err != nil {
 				if ctx.Err() == nil {
 					s.cfg.Log.WithError(err).Warnf(
-						"the names cannot be read; what was read before is answered, and the next "+
-							"try is in %s", pause)
+						"the names cannot be read; the server answers with the previous ones, and the next try is "+
+							"in %s", pause)
 				}
 				break
 			}

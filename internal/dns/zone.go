@@ -20,19 +20,20 @@ const (
 func ParseZone(text string) (string, error) {
 	zone := strings.ToLower(strings.TrimSuffix(text, "."))
 	if zone == "" || len(zone) > mostZone {
-		return "", fmt.Errorf("%q is no zone: give a name of at most %d characters, such as lan.example", text, mostZone)
+		return "", fmt.Errorf("%q is not a zone: give a name of at most %d characters, such as "+
+			"lan.example", text, mostZone)
 	}
 	for label := range strings.SplitSeq(zone, ".") {
 		if !spelled(label) || strings.Contains(label, "/") {
-			return "", fmt.Errorf("%q is no zone: %q is no label of DNS, which has letters, digits and hyphens, at "+
-				"most %d of them, and begins and ends with none of these", text, label, mostLabel)
+			return "", fmt.Errorf("%q is not a zone: %q is not a DNS label: up to %d letters, digits and hyphens, "+
+				"without a hyphen at either end", text, label, mostLabel)
 		}
 	}
 	switch {
 	case !strings.ContainsFunc(zone, unicode.IsLetter):
 		return "", fmt.Errorf("%q looks like an address: give the name of a zone, such as lan.example", text)
 	case zone == "arpa" || strings.HasSuffix(zone, ".in-addr.arpa") || strings.HasSuffix(zone, ".ip6.arpa"):
-		return "", fmt.Errorf("%q is where the names of addresses are, which are answered by themselves: give the zone "+
+		return "", fmt.Errorf("%q is for the names of addresses, which Berth answers automatically: give the zone "+
 			"of the names, such as lan.example", text)
 	}
 	return zone, nil

@@ -22,7 +22,7 @@ func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckR
 func (w *Witness) check(ctx context.Context, req ipam.CheckRequest,
 	unasked bool) (r ipam.CheckReport, next time.Time, err error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
-		return r, next, ipam.Refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on "+
+		return r, next, ipam.Refuse(ipam.ErrInvalid, "the report is for host %q, but this Berth repairs only "+
 			"host %q", req.Only.Host, w.cfg.Host)
 	}
 	done, err := w.take(ctx)

@@ -48,7 +48,7 @@ func (c *comparison) judgeElastic() {
 func (c *comparison) addPublished(s *sight, g *ipam.ElasticGuest) {
 	f := c.ofSight(ipam.PublishedElastic, s)
 	f.Space, f.Network = g.Space, g.Network
-	c.add(f, "%s publishes %s of its host, and the elastic address %s is mapped to it, too; run it without published "+
+	c.add(f, "%s publishes %s of its host, but the elastic address %s is mapped to it too; run it without published "+
 		"ports, or end the mapping with `berth elastic disassociate %s`", s.who(),
 		strings.Join(s.container.Published, ", "), g.Elastic, g.Elastic)
 }

@@ -30,9 +30,9 @@ func (c *comparison) judgeEmpty() {
 	}
 	space := c.rec.spacesOf(with[0], with[0].Subnets[0].CIDR)[0]
 	c.add(finding{Finding: ipam.Finding{Kind: ipam.EmptyState, Space: space, Network: which}},
-		"Berth knows no Docker network, and the engine has some of its IPAM driver: %s. Its state was lost, or is "+
-			"another one (serve --state), and no container can start there: put a backup back with `berth state "+
-			"restore`, then run `berth check --repair`; without a backup, remove and create these networks", which)
+		"Berth knows no Docker network, but the engine has some with its IPAM driver: %s. Its state was lost or "+
+			"replaced (serve --state), so no container can start there: restore a backup with `berth state restore`, "+
+			"then run `berth check --repair`; without a backup, remove and create these networks", which)
 }
 
 // tellEmpty logs once, as an error, that the state is empty and should not be. The caller holds the turn.

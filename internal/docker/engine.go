@@ -75,7 +75,7 @@ func Dial(host string) (DialFunc, error) {
 	case found && scheme == "tcp" && address != "":
 		return d.DialContext, nil
 	}
-	return nil, ipam.Refuse(ipam.ErrInvalid, "%q is not where an engine listens; write unix:///PATH or tcp://HOST:PORT",
+	return nil, ipam.Refuse(ipam.ErrInvalid, "%q is not an address of an engine; write unix:///PATH or tcp://HOST:PORT",
 		host)
 }
 

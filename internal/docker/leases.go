@@ -41,7 +41,7 @@ func (c *comparison) judgeTwo(s *sight) {
 	slices.Sort(ids)
 	f := c.ofSight(ipam.DoubledAddress, s)
 	f.thing = strings.Join(ids, " ")
-	c.add(f, "%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)
+	c.add(f, "%s all have %s; stop all but one", strings.Join(names, " and "), s.addr)
 }
 
 // cover matches an endpoint's address with its leases. An address of a swarm has one of its manager and one of its
@@ -139,7 +139,7 @@ func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo 
 func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.AttachmentInfo) {
 	f := c.ofSight(ipam.OutdatedLease, s)
 	f.sure, f.Network, f.Lease, f.Pool, f.Subnet = true, l.Network, l.ID, at.ID, at.CIDR
-	c.add(f, "%s (MAC %s) has %s, which is leased to %s, and no endpoint of that one is there; Berth leases it to "+
+	c.add(f, "%s (MAC %s) has %s, which is leased to %s, but that has no endpoint; Berth leases it to "+
 		"that container", s.who(), s.endpoint.MAC, s.addr, holder(l))
 }
 
@@ -181,7 +181,7 @@ func (c *comparison) addUncovered(s *sight) {
 		f.sure, f.Pool, f.Subnet = true, at.ID, at.CIDR
 		why = "Berth leases it to that container"
 	}
-	c.add(f, "%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(), s.addr, why)
+	c.add(f, "%s has %s, but there is no lease of it, so others could get it; %s", s.who(), s.addr, why)
 }
 
 // attachmentFor returns the attachment through which the engine will release the address, or the reason why it is
@@ -193,7 +193,7 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 			s.network.Name)
 	}
 	if s.endpoint.MAC == (ipam.MAC{}) && s.container.ID == "" {
-		return nil, "it is no container's, and has no MAC to lease it to"
+		return nil, "it belongs to no container, and has no MAC to lease it to"
 	}
 	all := slices.DeleteFunc(c.attachmentsHere(segment{s.spaces[0], s.subnet.CIDR}),
 		func(at ipam.AttachmentInfo) bool { return younger(s.network, at.Created) })
@@ -207,7 +207,7 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	}
 	if len(all) != 1 {
 		return nil,
-			"several Docker networks are on its subnet, and the engine does not show whose it is: start the " +
+			"several Docker networks are on its subnet, and the engine does not show which one has it: start the " +
 				"container again"
 	}
 	return &all[0], ""
@@ -252,7 +252,7 @@ func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	if f.sure = why == ""; !f.sure {
 		why = "; " + why
 	}
-	c.add(f, "%s is leased to %s, and no endpoint of the engine has it%s", l.Address, holder(l), why)
+	c.add(f, "%s is leased to %s, but no endpoint of the engine has it%s", l.Address, holder(l), why)
 }
 
 // mayBeInUse returns why a lease may be in use although the engine shows no endpoint of it. It is empty if the engine's
@@ -302,7 +302,7 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	}
 	f := ofLease(ipam.StaleMemory, l)
 	f.sure, f.Owner, f.Pool = true, l.Name, ipam.ID{}
-	c.add(f, "%s is remembered for %s, who gave it back at %s and is not there any more", l.Address,
+	c.add(f, "%s is remembered for %s, which released it at %s and no longer exists", l.Address,
 		cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))
 }
 
@@ -312,11 +312,11 @@ var dhcpFindings = map[ipam.LANState]struct {
 	kind ipam.FindingKind
 	todo string
 }{
-	ipam.LANLost: {ipam.LostLease, "start the container again, and it has another one; to keep this one, reserve it at " +
-		"the DHCP server"},
-	ipam.LANConflict: {ipam.ConflictingLease, "start the container again, and it has another one; see why the DHCP " +
-		"server gave it twice"},
-	ipam.LANUnconfirmed: {ipam.UnconfirmedLease, "see that the DHCP server runs, and that berth edge does"},
+	ipam.LANLost: {ipam.LostLease, "restart the container to get another one; to keep this one, reserve it at the " +
+		"DHCP server"},
+	ipam.LANConflict: {ipam.ConflictingLease, "restart the container to get another one; see why the DHCP server " +
+		"gave it twice"},
+	ipam.LANUnconfirmed: {ipam.UnconfirmedLease, "check that the DHCP server and berth edge run"},
 }
 
 // judgeDHCP finds held addresses that the DHCP server no longer grants, or may not grant.

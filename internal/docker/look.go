@@ -32,10 +32,10 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	switch {
 	case w.cfg.Engine != nil:
 		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
-			"this Berth reads its engine by itself; `berth witness` is for one that may not")
+			"this Berth reads its engine itself; `berth witness` is for one that cannot")
 	case host != w.cfg.Host:
 		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
-			"the news are of host %q, and this Berth gives out the addresses of host %q", host, w.cfg.Host)
+			"the news are from host %q, but this Berth gives the addresses of host %q", host, w.cfg.Host)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +159,7 @@ func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
 	}
 	if gone := c.leftStandIns(); len(gone) > 0 {
 		if err := w.cfg.Service.EndStandIns(ctx, gone); err != nil && ctx.Err() == nil {
-			w.log.WithError(err).Warn("who stands in for a replica was not ended with its container")
+			w.log.WithError(err).Warn("a stand-in for a replica was not ended with its container")
 		}
 	}
 }

@@ -57,8 +57,9 @@ func (c *comparison) judgeSuperseded(seg segment, own []ipam.AttachmentInfo,
 		}
 		f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
 		f.sure, f.superseded, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
-		c.add(f, "pool %s of the subnet %s was made at %s, before any Docker network that has the subnet now (%s), so "+
-			"its own was removed; Berth ends it, with its leases", at.ID.Short(), seg.cidr, at.Created.Format(timeForm),
+		c.add(f, "pool %s of the subnet %s was made at %s, before any Docker network that has the subnet now (%s), "+
+			"so its own was removed; Berth ends the pool and its "+
+			"leases", at.ID.Short(), seg.cidr, at.Created.Format(timeForm),
 			names(networks))
 	}
 	return others
@@ -83,17 +84,17 @@ func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networ
 	}
 	switch {
 	case len(idle) != surplus || !agree(seg, rest, networks):
-		c.add(ofSubnet(ipam.UnusedAttachment, seg, own[0].Network), "%d Docker networks were made of the subnet %s on "+
-			"this host, and the engine has %d of them (%s); which one left its pool behind is not sure until each has "+
-			"a container", len(own), seg.cidr, len(networks), names(networks))
+		c.add(ofSubnet(ipam.UnusedAttachment, seg, own[0].Network), "%d Docker networks were created on the subnet "+
+			"%s on this host, and the engine has %d of them (%s); it is unclear which one left its pool until each "+
+			"has a container", len(own), seg.cidr, len(networks), names(networks))
 	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
 		c.addUnusedSubnet(seg, idle)
 	default:
 		for _, at := range idle {
 			f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
 			f.sure, f.slow, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
-			c.add(f, "pool %s of the subnet %s was made for a Docker network at %s, and the engine has none that it "+
-				"could be for", at.ID.Short(), seg.cidr, at.Created.Format(timeForm))
+			c.add(f, "pool %s of the subnet %s was made for a Docker network at %s, but the engine has none that "+
+				"fits", at.ID.Short(), seg.cidr, at.Created.Format(timeForm))
 		}
 	}
 }
@@ -104,7 +105,7 @@ func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
 	for _, at := range all {
 		f.pools = append(f.pools, at.ID)
 	}
-	c.add(f, "the subnet %s was made for a Docker network at %s, and the engine has none that is of it", seg.cidr,
+	c.add(f, "the subnet %s was made for a Docker network at %s, but the engine has none on it", seg.cidr,
 		all[0].Created.Format(timeForm))
 }
 
@@ -113,8 +114,8 @@ func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
 func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
 	f := ofSubnet(ipam.UnusedAttachment, segment{at.Space, at.CIDR}, at.Network)
 	f.Pool = at.ID
-	c.add(f, "pool %s of the subnet %s was made for a swarm's network at %s, which this engine does not list; whether "+
-		"the swarm still has it, another manager can tell", at.ID.Short(), at.CIDR, at.Created.Format(timeForm))
+	c.add(f, "pool %s of the subnet %s was made for a swarm's network at %s, which this engine does not list; "+
+		"another manager can show whether the swarm still has it", at.ID.Short(), at.CIDR, at.Created.Format(timeForm))
 }
 
 // judgeLack reports Docker networks in excess of the attachments of their subnet.
@@ -134,7 +135,7 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 	}
 	f := ofSubnet(ipam.UnknownPool, seg, own[0].Network)
 	f.thing = strings.Join(ids, " ")
-	c.add(f, "the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: remove and create the "+
+	c.add(f, "the Docker networks %s have the subnet %s, but Berth knows only %d pools of it: remove and create the "+
 		"one in which no container starts", names(local), seg.cidr, len(own))
 }
 
@@ -201,8 +202,8 @@ func (c *comparison) judgeNetworks() {
 			case !n.Swarm || c.seen.used[n.ID]:
 				f := ofSubnet(ipam.UnknownPool, segment{spaces[0], sub.CIDR}, n.Name)
 				f.thing = n.ID
-				c.add(f, "Berth does not know the pool of the Docker network %s on the subnet %s, so that no "+
-					"container can start there: stop its containers, then remove and create the network", n.Name, sub.CIDR)
+				c.add(f, "Berth does not know the pool of the Docker network %s on the subnet %s, so no container "+
+					"can start there: stop its containers, then remove and create the network", n.Name, sub.CIDR)
 			}
 		}
 	}
@@ -244,7 +245,7 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 	}
 	f := ofSubnet(ipam.WrongGateway, segment{attached[0].Space, sub.CIDR}, attached[0].Network)
 	f.thing, f.Address = n.ID, sub.Gateway
-	c.add(f, "the Docker network %s has the gateway %s, and its subnet %s has %s: remove and create the Docker "+
+	c.add(f, "the Docker network %s has the gateway %s, but its subnet %s has %s: remove and create the Docker "+
 		"network, or change the subnet when it has no Docker network", n.Name, sub.Gateway, sub.CIDR, instead)
 }
 
@@ -271,9 +272,10 @@ func (c *comparison) judgeFirewall() {
 			}
 			f := ofSubnet(ipam.FirewallInWay, seg, n.Name)
 			f.thing = n.ID
-			c.add(f, "the engine filters with nftables, and drops what comes to elastic addresses of the Docker "+
-				"network %s (%s): recreate it with `--opt com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; "+
-				"what its containers send is mapped all the same", n.Name, seg.cidr, family)
+			c.add(f, "the engine filters with nftables, and drops traffic to elastic addresses of the Docker "+
+				"network %s (%s): recreate it with `--opt "+
+				"com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; traffic from its containers is still "+
+				"mapped", n.Name, seg.cidr, family)
 		}
 	}
 }

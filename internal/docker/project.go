@@ -57,8 +57,8 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 	}
 	if !found {
 		return Project{}, ipam.Refuse(ipam.ErrNotFound,
-			"the engine has no container of a Compose project %s; `docker ps -a` with the label %s lists those that "+
-				"are there", name, LabelProject)
+			"the engine has no container of a Compose project %s; `docker ps -a` with the label %s lists the "+
+				"networks", name, LabelProject)
 	}
 	return p, nil
 }

@@ -97,7 +97,7 @@ func TestPushed(t *testing.T) {
 	must(t, tn.w.Show(t.Context(), before))
 	tn.plays("seen 10.8.0.2 -> web") // a late view does not replace a newer one
 	tn.plays("wait 2m1s")
-	if s := tn.w.State(); s.Detail != "the last view that berth witness has sent is 2m1s old" ||
+	if s := tn.w.State(); s.Detail != "the last view from berth witness is 2m1s old" ||
 		tn.w.Report().Engine != s.Engine {
 		t.Errorf("the state is %+v, the report %+v", s, tn.w.Report())
 	}

@@ -114,8 +114,8 @@ func (w *Witness) recognize(view *ipam.EngineView, rec *records) {
 	}
 	if err := w.lastSeen.keep(view); err != nil && !w.keepTold {
 		w.keepTold = true
-		w.log.WithError(err).Error("cannot save the list of running containers next to the state; after a restore Berth protects " +
-			"their addresses only once the engine has answered")
+		w.log.WithError(err).Error("cannot save the list of running containers next to the state; after a restore, " +
+			"Berth protects their addresses only once the engine has answered")
 	}
 }
 

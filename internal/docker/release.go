@@ -38,7 +38,7 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 	}
 	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
 	if err == nil && !ended {
-		err = ipam.Refuse(ipam.ErrChanged, "%s is another's by now", l.Address).Advise(ipam.DoListLeases)
+		err = ipam.Refuse(ipam.ErrChanged, "%s belongs to another by now", l.Address).Advise(ipam.DoListLeases)
 	}
 	return l, err
 }
@@ -53,7 +53,7 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 			continue
 		}
 		if found.ID != 0 {
-			return found, ipam.Refuse(ipam.ErrInvalid, "%s is held in the spaces %s and %s; say which with --space",
+			return found, ipam.Refuse(ipam.ErrInvalid, "%s is held in the spaces %s and %s; give one with --space",
 				req.Address, found.Space, l.Space)
 		}
 		found = l
@@ -94,7 +94,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		if src.trouble != nil {
 			why = src.trouble
 		}
-		return ipam.Refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v", l.Address, why).
+		return ipam.Refuse(ipam.ErrInUse, "it is unknown whether an endpoint has %s: %v", l.Address, why).
 			Advise(ipam.DoForceRelease)
 	}
 	rec, err := w.read(ctx, src.view, false)
@@ -106,7 +106,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		return orForce("%s has %s on the Docker network %s; stop it", s.who(), l.Address, s.network.Name)
 	}
 	if age := src.view.Taken.Sub(l.Since); age < starting {
-		return orForce("%s was taken %s before the engine was looked at, and its container may be starting; try again "+
+		return orForce("%s was taken %s before the engine was read, and its container may be starting; try again "+
 			"in %s", l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second))
 	}
 	if l.Kind == ipam.Auxiliary {

@@ -23,7 +23,7 @@ func TestReleaseLease(t *testing.T) {
 			run web front
 			vanish web
 			wait 14s
-			end 10.8.0.2 ! 10.8.0.2 was taken 14s before the engine was looked at, and its container may be starting; try again in 1s
+			end 10.8.0.2 ! 10.8.0.2 was taken 14s before the engine was read, and its container may be starting; try again in 1s
 			end 10.8.0.2 force
 			at 10.8.0.2 -> remembered - 1 front
 		the engine is away:

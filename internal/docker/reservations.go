@@ -38,5 +38,5 @@ type holding struct{ owner, network string }
 func (c *comparison) addSuperseded(old, now *ipam.ReservationInfo) {
 	f := ofSubnet(ipam.SupersededReservation, segment{old.Space, old.Subnet}, old.Network)
 	f.sure, f.Address, f.Owner = true, old.Address, old.Owner
-	c.add(f, "%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)
+	c.add(f, "%s was kept for %s, which now runs with %s", old.Address, old.Owner, now.Address)
 }

@@ -59,7 +59,7 @@ func (w *Witness) old(pushed *ipam.EngineView) error {
 	if age <= fresh {
 		return nil
 	}
-	return fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second))
+	return fmt.Errorf("the last view from berth witness is %s old", age.Round(time.Second))
 }
 
 // readEngine reads a view. Its time is the beginning of the reading.
@@ -80,14 +80,14 @@ func (w *Witness) accept(view *ipam.EngineView) error {
 	switch {
 	case view.Host != w.cfg.Host:
 		return ipam.Refuse(ipam.ErrInvalid,
-			"the view is of host %q, and this Berth gives out the addresses of host %q; say --host %s", view.Host,
+			"the view is of host %q, but this Berth gives the addresses of host %q; give --host %s", view.Host,
 			w.cfg.Host, w.cfg.Host)
 	case age > fresh:
 		return ipam.Refuse(ipam.ErrInvalid,
-			"the view was taken %s ago; one that is older than %s says nothing about what runs now",
+			"the view was taken %s ago; a view older than %s does not show what runs now",
 			age.Round(time.Second), fresh)
 	case age < -fresh:
-		return ipam.Refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it",
+		return ipam.Refuse(ipam.ErrInvalid, "the view is from %s in the future: set the clock of its sender",
 			(-age).Round(time.Second))
 	}
 	return nil

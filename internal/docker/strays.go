@@ -140,16 +140,16 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 	who := m.sight.container.Name
 	text := fmt.Sprintf("%s runs with %s, which is reserved for %s", m.sight.who(), r.Address, r.Owner)
 	if m.lease.Since.Before(r.Since) {
-		text += ", since before that was reserved"
+		text += ", from before the reservation"
 	}
 	brief := "reserved for " + r.Owner
 	if was := m.lease.Name; was != who && c.rulesOf(m.lease).Means(was, r.Owner) {
-		text += fmt.Sprintf("; it was called %s when it was given that, and a reservation stays with the name", was)
-		brief += ", as it was called"
+		text += fmt.Sprintf("; its name was %s when it got that, and a reservation stays with the name", was)
+		brief += ", its former name"
 	}
-	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s again; or make the "+
-		"address %s's, "+
-		"beginning with `berth reservation rm %s --owner %s --ip %s`", who, r.Owner, who, r.Network, r.Owner, r.Address)
+	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s again; or give %s the "+
+		"address, starting with `berth reservation rm %s --owner %s --ip "+
+		"%s`", who, r.Owner, who, r.Network, r.Owner, r.Address)
 	f := c.ofStray(ipam.ForeignHolder, m, r)
 	f.stray = brief
 	c.add(f, "%s", text)
@@ -159,7 +159,7 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 // nil.
 func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 	who := m.sight.container.Name
-	text := fmt.Sprintf("%s runs with %s and not with %s, which is reserved for %s", m.sight.who(), m.lease.Address,
+	text := fmt.Sprintf("%s runs with %s, not with %s, which is reserved for %s", m.sight.who(), m.lease.Address,
 		own.Address, own.Owner)
 	brief := fmt.Sprintf("%s is reserved for %s", own.Address, own.Owner)
 	if other := c.whoHas(own.Space, own.Address); other != "" {
@@ -257,7 +257,7 @@ func (w *Witness) tellStrays(ctx context.Context, found []finding) {
 	if len(news) > 0 {
 		if err := w.cfg.Service.TellStrays(ctx, news); err != nil {
 			if ctx.Err() == nil {
-				w.log.WithError(err).Warn("containers with an address that is not theirs were not written down")
+				w.log.WithError(err).Warn("cannot record containers that have addresses of others")
 			}
 			return
 		}

@@ -26,7 +26,7 @@ func TestForeignHolder(t *testing.T) {
 			-> foreign_holder 10.8.0.2 pool1
 			-> owner_elsewhere 10.8.0.3 pool1
 			says web runs with 10.8.0.2, which is reserved for odb
-			says odb runs with 10.8.0.3 and not with 10.8.0.2, which is reserved for odb and which web has: remove web
+			says odb runs with 10.8.0.3, not with 10.8.0.2, which is reserved for odb and which web has: remove web
 		another's, from before it was reserved:
 			reserve odb 10.8.0.2 since=@-59m
 			-> foreign_holder 10.8.0.2 pool1
@@ -35,7 +35,7 @@ func TestForeignHolder(t *testing.T) {
 			reserve odb 10.8.0.2
 			set lease2 name=odb
 			-> foreign_holder 10.8.0.2 pool1
-			says odb; it was called odb when it was given that, and a reservation stays with the name: remove web
+			says odb; its name was odb when it got that, and a reservation stays with the name: remove web
 		another's, that was replaced:
 			reserve odb 10.8.0.2 replaced
 			-> foreign_holder 10.8.0.2 pool1

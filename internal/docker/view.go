@@ -115,7 +115,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	answer, err := api.NetworkInspect(ctx, ref, client.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		return ipam.EngineView{},
-			ipam.Refuse(ipam.ErrNotFound, "the engine has no network %s; `docker network ls` lists those that are there",
+			ipam.Refuse(ipam.ErrNotFound, "the engine has no network %s; `docker network ls` lists the networks",
 				ref)
 	}
 	if err != nil {

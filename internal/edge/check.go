@@ -57,11 +57,11 @@ func checkRange(r Range) error {
 	case r.To.Less(r.From):
 		return fmt.Errorf("range %s ends before it begins", r)
 	case r.OnCut != Withdraw && r.OnCut != Keep:
-		return fmt.Errorf("range %s: on a cut it is to %q, which is neither %q nor %q", r, r.OnCut, Withdraw, Keep)
+		return fmt.Errorf("range %s: on a cut it would %q, which is neither %q nor %q", r, r.OnCut, Withdraw, Keep)
 	case r.TTL < 0:
 		return fmt.Errorf("range %s has a TTL of %s; it must not be negative", r, r.TTL)
 	case len(r.Announce) > 15, strings.ContainsAny(r.Announce, " \t\n\"/"):
-		return fmt.Errorf("range %s is announced on %q, which is no name of a device", r, r.Announce)
+		return fmt.Errorf("range %s is announced on %q, which is not the name of a device", r, r.Announce)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestOtherHosts(t *testing.T) {
 				want = []string{"other", "own", "shared"}
 			}
 			for range want {
-				h.logged(t, "a hook has run")
+				h.logged(t, "a hook ran")
 			}
 			h.stop()
 			var got []string

@@ -51,15 +51,15 @@ func (h *Hooks) programs() ([]string, error) {
 func trusted(file string, uid int) error {
 	info, err := os.Lstat(file)
 	if err != nil {
-		return fmt.Errorf("cannot be looked at: %w", err)
+		return fmt.Errorf("cannot be examined: %w", err)
 	}
 	switch {
 	case !info.Mode().IsRegular():
-		return errors.New("is no regular file")
+		return errors.New("is not a regular file")
 	case !ownedBy(info, uid):
 		return errors.New("belongs to neither root nor the daemon's user: chown it")
 	case info.Mode().Perm()&0o022 != 0:
-		return errors.New("can be written by others than its owner: chmod go-w it")
+		return errors.New("is writable for others than its owner: chmod go-w it")
 	case info.Mode().Perm()&0o111 == 0:
 		return errors.New("is not executable: chmod +x it")
 	}

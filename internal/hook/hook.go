@@ -90,7 +90,7 @@ func (h *Hooks) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		h.log.WithError(err).Errorf("the events cannot be read, so that no hook runs; the next try is in %s", pause)
+		h.log.WithError(err).Errorf("the events cannot be read, so no hook runs; the next try is in %s", pause)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -130,7 +130,7 @@ func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
 	if err != nil {
 		if ctx.Err() == nil {
 			h.failures.Add(1)
-			log.WithError(err).Error("no hook was run")
+			log.WithError(err).Error("no hook ran")
 		}
 		return
 	}
@@ -149,7 +149,7 @@ func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
 			log.WithError(err).Error("a hook failed")
 			continue
 		}
-		log.Debug("a hook has run")
+		log.Debug("a hook ran")
 	}
 }
 

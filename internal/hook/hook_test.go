@@ -28,7 +28,7 @@ func TestVariables(t *testing.T) {
 	h.take(t, "inst")
 	h.release(t, "inst")
 	for range 4 {
-		h.logged(t, "a hook has run")
+		h.logged(t, "a hook ran")
 	}
 	var got []string
 	for call := range strings.SplitSeq(strings.TrimSpace(h.out(t)), "\n\n") {
@@ -79,7 +79,7 @@ func TestVariablesOfAShell(t *testing.T) {
 	must(t, err)
 	const line = "10.1.0.9 10.1.0.9 10.1.0.8 10.1.0.0/16 10.1.0.1 false\n"
 	for range wishes {
-		h.logged(t, "a hook has run")
+		h.logged(t, "a hook ran")
 	}
 	if got := h.out(t); got != line+line {
 		t.Errorf("the hook has\n%swant\n%s", got, line+line)
@@ -103,7 +103,7 @@ func TestFailures(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(failed.Data["error"]), "no such file") {
 		t.Errorf("logged %v", failed.Data)
 	}
-	h.logged(t, "a hook has run")
+	h.logged(t, "a hook ran")
 	if c := h.hooks.Counts(); c != (Counts{Runs: 3, Failures: 2}) {
 		t.Errorf("counted %+v", c)
 	}
@@ -132,7 +132,7 @@ func TestHanging(t *testing.T) {
 	must(t, os.Remove(filepath.Join(h.dir, "1-hang")))
 	h.script(t, "2-next", "")
 	h.release(t, "inst")
-	h.logged(t, "a hook has run")
+	h.logged(t, "a hook ran")
 	if c := h.hooks.Counts(); c != (Counts{Runs: 2, Failures: 1}) {
 		t.Errorf("counted %+v", c)
 	}
@@ -145,7 +145,7 @@ func TestLeftBehind(t *testing.T) {
 	must(t, os.Rename(filepath.Join(h.dir, "99-hold"), filepath.Join(h.root, "99-hold")))
 	h.follow(t)
 	h.take(t, "inst")
-	h.logged(t, "a hook has run")
+	h.logged(t, "a hook ran")
 	lock(filepath.Join(h.root, "lock"))
 	kept.Close()
 }
@@ -155,11 +155,11 @@ func TestOutput(t *testing.T) {
 	h.install(t, "1-noise", "2-binary")
 	h.follow(t)
 	h.take(t, "inst")
-	if got, want := h.logged(t, "a hook has run").Data["output"],
+	if got, want := h.logged(t, "a hook ran").Data["output"],
 		fmt.Sprintf("%s ... and %d bytes more", strings.Repeat("x", maxOutput), 1<<20-maxOutput); got != want {
 		t.Errorf("of much output %d bytes are logged", len(fmt.Sprint(got)))
 	}
-	if got := h.logged(t, "a hook has run").Data["output"]; got != "a?\x00\nb" {
+	if got := h.logged(t, "a hook ran").Data["output"]; got != "a?\x00\nb" {
 		t.Errorf("logged %q", got)
 	}
 }
@@ -173,7 +173,7 @@ func TestChangingDirectory(t *testing.T) {
 		t.Helper()
 		h.take(t, step)
 		for _, name := range want {
-			if got := h.logged(t, "a hook has run").Data["hook"]; got != filepath.Join(h.dir, name) {
+			if got := h.logged(t, "a hook ran").Data["hook"]; got != filepath.Join(h.dir, name) {
 				t.Errorf("%s: it ran %v, want %s", step, got, name)
 			}
 		}
@@ -197,14 +197,14 @@ func TestChangingDirectory(t *testing.T) {
 			strings.TrimPrefix(e.Message, "this is not run as a hook: it"))
 	}
 	if want := []string{"dir is no regular file", "link is no regular file", "text is not executable: chmod +x it",
-		"writable can be written by others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
+		"writable is writable for others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	must(t, os.Chmod(filepath.Join(h.dir, "text"), 0o755))
 	ran("mended", "a", "a", "text") // the first run is for the refused event
 	must(t, os.Chmod(h.dir, 0o777))
 	h.take(t, "open")
-	if e := h.logged(t, "no hook was run"); !strings.Contains(fmt.Sprint(e.Data["error"]), "can be written by others") {
+	if e := h.logged(t, "no hook ran"); !strings.Contains(fmt.Sprint(e.Data["error"]), "is writable for others") {
 		t.Errorf("logged %v", e.Data)
 	}
 	must(t, os.Chmod(h.dir, 0o755))
@@ -244,8 +244,8 @@ func TestOpenRefuses(t *testing.T) {
 	h := start(t)
 	cfg := h.hooks.cfg
 	for dir, want := range map[string]string{
-		filepath.Join(h.root, "nothing"): "no such file", filepath.Join(h.root, "file"): "is no directory",
-		filepath.Join(h.root, "open"): "written by others",
+		filepath.Join(h.root, "nothing"): "no such file", filepath.Join(h.root, "file"): "is not a directory",
+		filepath.Join(h.root, "open"): "writable for others",
 	} {
 		must(t, os.WriteFile(filepath.Join(h.root, "file"), nil, 0o755))
 		if err := os.Mkdir(filepath.Join(h.root, "open"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -280,7 +280,7 @@ func TestFallenBehind(t *testing.T) {
 	h.script(t, "2-list", `echo "$BERTH_OWNER" >>"${0%/*}/../out"`)
 	must(t, fifo.Close())
 	for range events + 1 {
-		h.logged(t, "a hook has run")
+		h.logged(t, "a hook ran")
 	}
 	if got := strings.Fields(h.out(t)); !slices.Equal(got, want) {
 		t.Errorf("%d events were told: %q", len(got), got)

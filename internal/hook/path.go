@@ -32,7 +32,7 @@ func trustedWay(dir string, uid int) error {
 			if len(rest) == 0 {
 				return err
 			}
-			return fmt.Errorf("cannot be trusted, because %s, which is on the way there, %w", at, err)
+			return fmt.Errorf("cannot be trusted, because its parent %s %w", at, err)
 		}
 		if len(rest) == 0 {
 			return nil
@@ -40,7 +40,7 @@ func trustedWay(dir string, uid int) error {
 		next := filepath.Join(at, rest[0])
 		info, err := os.Lstat(next)
 		if err != nil {
-			return fmt.Errorf("cannot be looked at: %w", err)
+			return fmt.Errorf("cannot be examined: %w", err)
 		}
 		if info.Mode().Type() != os.ModeSymlink {
 			at = next
@@ -50,12 +50,12 @@ func trustedWay(dir string, uid int) error {
 			return errors.New("is a symbolic link: give the directory that it leads to")
 		}
 		if links++; links > maxLinks || !ownedBy(info, uid) {
-			return fmt.Errorf("cannot be trusted, because %s, which is on the way there, is a link of somebody else, "+
-				"or one of very many", next)
+			return fmt.Errorf("cannot be trusted, because its parent %s is a link of another user, or one of too "+
+				"many", next)
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return fmt.Errorf("cannot be looked at: %w", err)
+			return fmt.Errorf("cannot be examined: %w", err)
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(at, target)
@@ -76,13 +76,13 @@ func trustedDir(dir string, uid int, end bool) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot be looked at: %w", err)
+		return fmt.Errorf("cannot be examined: %w", err)
 	case !info.IsDir():
-		return errors.New("is no directory")
+		return errors.New("is not a directory")
 	case !ownedBy(info, uid):
 		return errors.New("belongs to neither root nor the daemon's user: chown it")
 	case info.Mode().Perm()&0o022 != 0 && (end || info.Mode()&os.ModeSticky == 0):
-		return errors.New("can be written by others than its owner: chmod go-w it")
+		return errors.New("is writable for others than its owner: chmod go-w it")
 	}
 	return nil
 }

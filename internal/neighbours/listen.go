@@ -92,7 +92,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		if err := l.round(ctx); err != nil && ctx.Err() == nil {
-			l.cfg.Log.WithError(err).Debug("the sender of a message on the LAN is not known")
+			l.cfg.Log.WithError(err).Debug("the sender of a message on the LAN is unknown")
 		}
 		rest := time.NewTimer(window - min(window, time.Since(begun)))
 		select {
@@ -152,8 +152,9 @@ func (l *Listener) hear(ctx context.Context, n *ipam.NetworkInfo, parent string,
 		d.finding = ipam.Finding{Kind: ipam.UnprobedNetwork, Space: n.Space, Network: n.Name, Host: l.cfg.Host,
 			Seen: begun.UTC()}
 	}
-	d.finding.Detail = fmt.Sprintf("network %s is to be probed by %s of host %s, and nobody can ask there (%s): its "+
-		"addresses are given unprobed; start `berth edge`, or name another interface with `berth network modify %s --probe`",
+	d.finding.Detail = fmt.Sprintf("network %s should be probed by %s of host %s, but no edge can ask there (%s): "+
+		"Berth gives its addresses unprobed; start `berth edge`, or name another interface with `berth network "+
+		"modify %s --probe`",
 		n.Name, parent, l.cfg.Host, why, n.Name)
 	l.deaf[n.ID] = d
 }
@@ -218,8 +219,8 @@ func (l *Listener) judge(lease *ipam.LeaseInfo, mac ipam.MAC, parent string, beg
 	}
 	f := ipam.Finding{Kind: ipam.ForeignAnswer, Space: lease.Space, Address: lease.Address, Network: lease.Network,
 		Host: l.cfg.Host, Owner: who, Seen: time.Now().UTC(), Lease: lease.ID, Subnet: lease.Subnet, MAC: mac,
-		Detail: fmt.Sprintf("a machine with MAC %s says on the LAN behind %s that it has %s, which %s of host %s has with "+
-			"MAC %s: who calls it reaches either; find that machine (its MAC is in the tables of the router and of switches), "+
+		Detail: fmt.Sprintf("a machine with MAC %s claims on the LAN behind %s that it has %s, which %s of host %s "+
+			"has with MAC %s: traffic reaches either; find that machine (the router and switches list its MAC), "+
 			"give it another address, and exclude what it keeps with `berth exclusion add`", mac, parent, lease.Address, who,
 			l.cfg.Host, own)}
 	l.heard[key] = f

@@ -73,7 +73,7 @@ func (p *Prober) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			// for example, the store is unreachable, which is reported elsewhere
-			p.cfg.Log.WithError(err).Debug("it is not known what is to be probed")
+			p.cfg.Log.WithError(err).Debug("cannot read which addresses to probe")
 		case found:
 			continue // other addresses come next, so probe them now
 		}
@@ -179,12 +179,12 @@ func (p *Prober) exclude(ctx context.Context, n ipam.Unprobed, other ipam.LANNei
 	log := p.cfg.Log.WithFields(logrus.Fields{"network": n.Name, "address": other.Address, "mac": other.MAC.String()})
 	switch {
 	case errors.Is(err, ipam.ErrInUse), errors.Is(err, ipam.ErrOverlap), errors.Is(err, ipam.ErrNotFound):
-		log.WithError(err).Debug("an address that answers was given, excluded or removed meanwhile")
+		log.WithError(err).Debug("an address that answers has since been given, excluded or removed")
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("%s answers, and is not excluded: %w", other.Address, err)
+		return false, fmt.Errorf("%s answers, but cannot be excluded: %w", other.Address, err)
 	}
-	log.Warn("somebody on the LAN has an address that nobody has by the records: it is excluded")
+	log.Warn("a machine on the LAN has an address that is free in the records: Berth excludes it")
 	return true, nil
 }
 
@@ -196,6 +196,6 @@ func (p *Prober) tell(n ipam.Unprobed, err error) {
 	}
 	if text := err.Error(); p.trouble[n.Network] != text {
 		p.trouble[n.Network] = text
-		p.cfg.Log.WithError(err).WithField("network", n.Name).Warn("addresses are given that were not probed")
+		p.cfg.Log.WithError(err).WithField("network", n.Name).Warn("Berth gives addresses without probing them")
 	}
 }

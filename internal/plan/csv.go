@@ -120,7 +120,7 @@ func tableOf(noun string) (table, error) {
 	if t := tables[noun]; t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("%w: there is no table of %q; there are %s", ipam.ErrInvalid, noun,
+	return nil, fmt.Errorf("%w: there is no table of %q; the tables are %s", ipam.ErrInvalid, noun,
 		strings.Join(Nouns, ", "))
 }
 
@@ -225,7 +225,7 @@ func (rd *reading[T]) head() bool {
 				rd.notes.Ignored = append(rd.notes.Ignored, title)
 			}
 		case c == nil:
-			rd.Add(line, "there is no column %q; there are %s (other ones are left out with --ignore-unknown)", title,
+			rd.Add(line, "there is no column %q; the columns are %s (--ignore-unknown skips others)", title,
 				rd.names())
 		}
 		rd.at = append(rd.at, c)
@@ -319,7 +319,8 @@ func (rd *reading[T]) cells(row *T, cells []string, line int) {
 		}
 		if first, twice := from[c]; twice {
 			if !rd.same(c, cells[first], cells[i]) {
-				rd.Add(line, "%s is %q and %s is %q, which are one thing for Berth; leave one of them empty", rd.header[first],
+				rd.Add(line, "%s is %q and %s is %q, which Berth treats as one; leave one of them "+
+					"empty", rd.header[first],
 					cells[first], rd.header[i], cells[i])
 			}
 			continue

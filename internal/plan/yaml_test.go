@@ -120,8 +120,8 @@ func TestBadYAML(t *testing.T) {
 	refused(t, `
 		empty |  | 0: the document is empty
 		only a comment | # nothing\n | 0: the document is empty
-		no YAML | version: 1\nnetworks: [\n | 3: it is no YAML:
-		tabs | version: 1\nnetworks:\n\t- name: a\n | 3: it is no YAML: found character that cannot start any token
+		no YAML | version: 1\nnetworks: [\n | 3: it is not YAML:
+		tabs | version: 1\nnetworks:\n\t- name: a\n | 3: it is not YAML: found character that cannot start any token
 		no mapping | - a\n- b\n | 1: the plan is a list here, and must have keys: version, networks
 		a text | hello\n | 1: the plan is "hello" here
 		no version | networks: []\n | 1: the document has no version; write version: 1

@@ -39,8 +39,9 @@ func OnLAN(host string, attachments []ipam.AttachmentInfo, all []Route,
 
 func onLAN(host string, at *ipam.AttachmentInfo, bridge string, lan ipam.HostRoute, seen time.Time) ipam.Finding {
 	return ipam.Finding{Kind: ipam.BridgeOnLAN, Space: at.Space, Network: at.Network, Host: host, Subnet: at.CIDR,
-		Seen: seen, Detail: fmt.Sprintf("the Docker network on subnet %s of network %s is a bridge (%s), and overlaps the "+
-			"LAN %s of %s: this host reaches the containers or the LAN, and not both; remove the Docker network, and make "+
-			"it with `--driver macvlan -o parent=%s`, or on another subnet", at.CIDR, at.Network, bridge, lan.Prefix,
+		Seen: seen, Detail: fmt.Sprintf("the Docker network on subnet %s of network %s is a bridge (%s), and "+
+			"overlaps the LAN %s of %s: this host reaches either the containers or the LAN; recreate the Docker "+
+			"network with `--driver macvlan -o parent=%s`, or on another "+
+			"subnet", at.CIDR, at.Network, bridge, lan.Prefix,
 			lan.Link, lan.Link)}
 }

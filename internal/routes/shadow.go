@@ -68,9 +68,9 @@ func (r *Route) leadsTo(at *ipam.AttachmentInfo, gateway func(space string, addr
 // shadowed describes what a route does to a subnet. One of the same or greater length takes traffic for containers. A
 // shorter one loses traffic to the subnet.
 func shadowed(host string, at *ipam.AttachmentInfo, r ipam.HostRoute, seen time.Time) ipam.Finding {
-	hurt := fmt.Sprintf("packets of this host to %s go there, and not to the containers", r.Prefix)
+	hurt := fmt.Sprintf("packets of this host to %s go there, not to the containers", r.Prefix)
 	if r.Prefix.Bits() < at.CIDR.Bits() {
-		hurt = fmt.Sprintf("what is behind that route at %s cannot be reached from this host", at.CIDR)
+		hurt = fmt.Sprintf("this host cannot reach the addresses %s behind that route", at.CIDR)
 	}
 	return ipam.Finding{Kind: ipam.ShadowedSubnet, Space: at.Space, Network: at.Network, Host: host, Subnet: at.CIDR,
 		Seen: seen, Detail: fmt.Sprintf("the route %s came after the Docker network on subnet %s of network %s: %s; "+

@@ -54,7 +54,7 @@ func TestShadowed(t *testing.T) {
 		{"longer", []ipam.AttachmentInfo{attached()}, route("10.30.0.7/32", "wg0", "wireguard"),
 			"packets of this host to 10.30.0.7/32 go there"},
 		{"shorter", []ipam.AttachmentInfo{attached()}, route("10.0.0.0/8", "tun0", "tun"),
-			"what is behind that route at 10.30.0.0/24"},
+			"the addresses 10.30.0.0/24 behind that route"},
 		{"to nowhere", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "", ""), "10.30.0.0/24 to nowhere"},
 		{"another machine's bridge", []ipam.AttachmentInfo{attached()},
 			route("10.30.0.0/24", "virbr0", "bridge", "10.30.0.254"), "over virbr0"},

@@ -110,7 +110,7 @@ func (w *Watch) tell(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text != "" && text != w.trouble {
-		w.cfg.Log.WithError(err).Warn("it is not known whether a route came over a subnet, or a Docker network over a LAN")
+		w.cfg.Log.WithError(err).Warn("cannot check whether a route overlaps a subnet, or a Docker network a LAN")
 	}
 	w.trouble = text
 }

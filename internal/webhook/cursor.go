@@ -75,8 +75,8 @@ func (r *receiver) open(ctx context.Context) error {
 	}
 	switch {
 	case err != nil || at.Version != placeVersion:
-		r.log.WithField("file", r.path).WithError(err).Error("the position of a receiver cannot be read; it continues " +
-			"from now")
+		r.log.WithField("file", r.path).WithError(err).Error("the position of a receiver cannot be read; it " +
+			"continues with new events")
 		r.at, r.lost = begin, &gap{Reason: reasonPlace}
 	case at.StoreID != r.cfg.StoreID || at.Mark.Host != last.Host:
 		r.at, r.lost = begin, &gap{Reason: reasonStore, Since: at.since()}
@@ -105,8 +105,7 @@ func (r *receiver) save() {
 		err = atomicfile.Write(r.path, append(text, '\n'))
 	}
 	if err != nil {
-		r.log.WithError(err).Warn("it cannot be written down which events the receiver has; after a restart some are " +
-			"sent again")
+		r.log.WithError(err).Warn("cannot save which events the receiver has; after a restart, some are sent again")
 		return
 	}
 	r.fresh = false

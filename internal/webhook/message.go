@@ -50,11 +50,11 @@ type gap struct {
 
 // The reasons for missing events.
 const (
-	reasonTrimmed = "the retention (--event-age, --event-count, --event-size) has removed events that the receiver had " +
-		"not taken yet"
-	reasonStore   = "the daemon has another store, or one that was put back to an earlier state"
-	reasonRefused = "the receiver has refused an event for good, which was set aside"
-	reasonPlace   = "it was not known any more up to where the receiver had the events"
+	reasonTrimmed = "the retention (--event-age, --event-count, --event-size) removed events before the receiver " +
+		"had taken them"
+	reasonStore   = "the daemon has another store, or one that was restored to an earlier state"
+	reasonRefused = "the receiver has permanently refused an event"
+	reasonPlace   = "the position of the receiver was lost"
 )
 
 func eventMessage(host string, e *ipam.Event) (message, error) {
@@ -98,10 +98,10 @@ func ParseSecret(text string) (*Secret, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(coded)
 	if err != nil {
-		return nil, fmt.Errorf("what follows %s is no base64", secretPrefix)
+		return nil, fmt.Errorf("the text after %s is not base64", secretPrefix)
 	}
 	if len(key) < minKey || len(key) > maxKey {
-		return nil, fmt.Errorf("its key has %d bytes; it is to have %d to %d", len(key), minKey, maxKey)
+		return nil, fmt.Errorf("its key has %d bytes; it must have %d to %d", len(key), minKey, maxKey)
 	}
 	return &Secret{key}, nil
 }

@@ -74,7 +74,7 @@ func (r *receiver) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.log.WithError(err).Errorf("the events cannot be read, so that none is sent; the next try is in %s", pause)
+			r.log.WithError(err).Errorf("the events cannot be read, so none is sent; the next try is in %s", pause)
 			r.wait(ctx, pause, nil)
 		case more:
 			if r.due() {
@@ -203,7 +203,7 @@ func (r *receiver) send(ctx context.Context, m message) bool {
 		}
 		if no.count(refused, r.cfg.Clock.Now()) {
 			r.log.WithError(err).WithFields(logrus.Fields{"message": m.id, "attempts": no.tries}).Error(
-				"an event is set aside, and the next one is sent: the receiver refuses it for good")
+				"the receiver permanently refuses an event; the next one is sent")
 			r.note(func(s *State) { s.Aside++; s.Waiting, s.Error = time.Time{}, "" })
 			return false
 		}

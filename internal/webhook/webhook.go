@@ -113,7 +113,7 @@ func CheckURL(text string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("the receiver %s is none: its URL begins with http:// or https://", shown(u))
+		return nil, fmt.Errorf("the receiver %s is invalid: its URL must begin with http:// or https://", shown(u))
 	case u.Host == "" || u.Hostname() == "":
 		return nil, fmt.Errorf("the receiver %s names no host", shown(u))
 	case u.Fragment != "":
@@ -152,7 +152,7 @@ func (w *Webhooks) wake(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			w.cfg.Log.WithError(err).Debugf("there are no notifications of new events; webhooks look for them every %s",
+			w.cfg.Log.WithError(err).Debugf("notifications of new events failed; webhooks look for events every %s",
 				lookAgain)
 		}
 		select {

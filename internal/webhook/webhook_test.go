@@ -472,8 +472,8 @@ func TestParseSecret(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "does not begin with whsec_"},
 		{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not begin with whsec_"},
-		{"whsec_!", "is no base64"},
-		{"whsec_c2hvcnQ=", "has 5 bytes; it is to have 24 to 64"},
+		{"whsec_!", "is not base64"},
+		{"whsec_c2hvcnQ=", "has 5 bytes; it must have 24 to 64"},
 	} {
 		if _, err := ParseSecret(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)

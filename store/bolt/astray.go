@@ -15,29 +15,28 @@ import (
 // find is not acknowledged.
 
 // adviceAstray is the end of an error about a file that is not at its path.
-const adviceAstray = "so that the next start would not find what is given now, and nothing is given: move the " +
-	"file back, " +
-	"or have the daemon write what it holds there (`berth state save`); `berth state backup` works meanwhile"
+const adviceAstray = "so the next start would not find new leases, and Berth gives nothing: move the file back, or " +
+	"let the daemon write its state there (`berth state save`); `berth state backup` still works"
 
 // astray returns why the path no longer leads to the open file, or nil. The error wraps store.ErrAstray.
 func (s *Store) astray(h *handle) error {
 	path := s.files.db
 	var there, held unix.Stat_t
 	if err := unix.Fstat(int(h.file.Fd()), &held); err != nil {
-		return fmt.Errorf("%w: the open file of the state %s cannot be looked at: %w", store.ErrAstray, path, err)
+		return fmt.Errorf("%w: the open file of the state %s cannot be examined: %w", store.ErrAstray, path, err)
 	}
 	err := unix.Lstat(path, &there)
 	switch {
 	case err == nil && there.Dev == held.Dev && there.Ino == held.Ino && held.Nlink > 0:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: %s is another file than the one that is open, which was %s, %s", store.ErrAstray, path,
+		return fmt.Errorf("%w: %s is not the open file, which was %s, %s", store.ErrAstray, path,
 			became(&held), adviceAstray)
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%w: %s is not there any more, it was %s, %s", store.ErrAstray, path, became(&held),
+		return fmt.Errorf("%w: %s no longer exists, it was %s, %s", store.ErrAstray, path, became(&held),
 			adviceAstray)
 	}
-	return fmt.Errorf("%w: whether %s is still the file that is open cannot be seen (%w), so that nothing is given",
+	return fmt.Errorf("%w: Berth cannot see whether %s is still the open file (%w), so it gives nothing",
 		store.ErrAstray, path, err)
 }
 

@@ -21,17 +21,16 @@ var taken = []struct {
 	kept bool // Save keeps the other file that is in the place
 }{
 	{"directory removed", func(t *testing.T, path, _ string) { must(t, os.RemoveAll(filepath.Dir(path))) },
-		"is not there any more, it was removed", false},
-	{"file removed", func(t *testing.T, path, _ string) { must(t, os.Remove(path)) },
-		"is not there any more, it was removed", false},
-	{"file moved", func(t *testing.T, path, _ string) { must(t, os.Rename(path, path+".away")) },
+		"no longer exists, it was removed", false}, {"file " +
+		"removed", func(t *testing.T, path, _ string) { must(t, os.Remove(path)) },
+		"no longer exists, it was removed", false}, {"file " +
+		"moved", func(t *testing.T, path, _ string) { must(t, os.Rename(path, path+".away")) },
 		"it was moved elsewhere", false},
 	{"copy moved over it", func(t *testing.T, path, copied string) { must(t, os.Rename(copied, path)) },
-		"is another file than the one that is open, which was removed", true},
-	{"a link in its place", func(t *testing.T, path, _ string) {
+		"is not the open file, which was removed", true}, {"a link in its place", func(t *testing.T, path, _ string) {
 		must(t, os.Rename(path, path+".away"))
 		must(t, os.Symlink(path+".away", path))
-	}, "is another file", true},
+	}, "is not the open file", true},
 }
 
 // TestFileGone: if an open file was removed or exchanged, no write is acknowledged that the next start would not

@@ -57,7 +57,7 @@ func writeBackup(ctx context.Context, path string, fill func(temp *os.File) erro
 	}
 	report, err := checkFile(ctx, temp.Name(), temp)
 	if err != nil {
-		return fmt.Errorf("backup to %s: what was written cannot be read back: %w", path, err)
+		return fmt.Errorf("backup to %s: the written data cannot be read back: %w", path, err)
 	}
 	if err := matches(report); err != nil {
 		return fmt.Errorf("%w: backup to %s: %w", store.ErrCorrupt, path, err)

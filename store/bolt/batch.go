@@ -237,9 +237,8 @@ func (c *committer) commitBatch(b *batch) error {
 	}
 	// Writes to a file that was removed meanwhile last only as long as this process, so they are not acknowledged.
 	if err := c.astray(); err != nil {
-		return c.stop(fmt.Errorf("%w: it was taken away while it was written to (%w); afterwards the daemon must be "+
-			"started again, "+
-			"because only reading the file afresh tells what it holds", store.ErrUnknown, err))
+		return c.stop(fmt.Errorf("%w: it was removed during a write (%w); then restart the daemon, because only a "+
+			"new read of the file shows its contents", store.ErrUnknown, err))
 	}
 	return nil
 }
@@ -263,7 +262,7 @@ func (c *committer) discard(b *batch) {
 func (c *committer) rollback(btx *bbolt.Tx) {
 	defer func() {
 		if p := recover(); p != nil {
-			_ = c.breakOff(fmt.Errorf("a transaction cannot be taken back: %v", p))
+			_ = c.breakOff(fmt.Errorf("a transaction cannot be rolled back: %v", p))
 			c.wedged = true
 		}
 	}()
@@ -276,7 +275,7 @@ func (c *committer) rollback(btx *bbolt.Tx) {
 // the kernel may have dropped what it could not write. So writes are not retried.
 func (c *committer) commitFailed(id int, err error) error {
 	if isNoSpace(err) && c.h.committedBefore(uint64(id)) {
-		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it goes on by itself",
+		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it continues by itself",
 			store.ErrNoSpace, c.s.files.db, err)
 		if c.full == nil {
 			c.s.log.Error(full)
@@ -288,9 +287,8 @@ func (c *committer) commitFailed(id int, err error) error {
 }
 
 func (c *committer) breakOff(err error) error {
-	return c.stop(fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon is started "+
-		"again, "+
-		"because only reading the file afresh tells what it holds; look at its disk first", store.ErrUnknown,
+	return c.stop(fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon restarts, "+
+		"because only a new read of the file shows its contents; check its disk first", store.ErrUnknown,
 		c.s.files.db, err))
 }
 

@@ -130,8 +130,8 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 	}
 	for i, lost := range ms.err {
 		if err == nil && lost != nil {
-			err = &metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (what the other "+
-				"one shows is sound, up to commit %d)%s, or, to go on from that commit, run `berth state check "+
+			err = &metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (the other page "+
+				"is sound, up to commit %d)%s, or, to continue from that commit, run `berth state check "+
 				"--repair --state %s`", store.ErrCorrupt, i, path, lost, m.txid, adviceRestore, filepath.Dir(path))}
 		}
 	}
@@ -168,7 +168,7 @@ func isReadError(err error) bool {
 }
 
 func unreadable(path string, err error) error {
-	return fmt.Errorf("the state %s cannot be read: %w: look at its disk; the file was not changed", path, err)
+	return fmt.Errorf("the state %s cannot be read: %w: check its disk; the file was not changed", path, err)
 }
 
 // sane refuses what cannot be a state.
@@ -180,7 +180,7 @@ func sane(path string, info os.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is not a regular file", store.ErrCorrupt, path)
 	case info.Size() == 0:
-		return fmt.Errorf("%w: %s is empty (0 bytes), and Berth never leaves it so: what it held is gone%s",
+		return fmt.Errorf("%w: %s is empty (0 bytes), and Berth never leaves it empty: its contents are gone%s",
 			store.ErrCorrupt, path, adviceRestore)
 	}
 	return nil

@@ -165,7 +165,7 @@ var damages = []struct {
 		must(t, os.Mkdir(path, 0o700))
 	}, "is a directory"},
 	{"gone", func(t *testing.T, path string) { must(t, os.Remove(path)) }, "is gone; berth state restore"},
-	{"exchanged", exchanged, "was exchanged; berth state restore"},
+	{"exchanged", exchanged, "was replaced; berth state restore"},
 	{"newer format", setMetaRecord(keyFormat, "2"), "has the format 2; newer Berth"},
 	{"no format", setMetaRecord(keyFormat, "x"), "format version is missing; berth state restore"},
 	{"no id", setMetaRecord(keyID, ""), "store id is missing; berth state restore"},

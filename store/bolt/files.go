@@ -31,7 +31,7 @@ type files struct {
 
 func newFiles(path string) (files, error) {
 	if path == "" {
-		return files{}, errors.New("bolt: no path of a state was given")
+		return files{}, errors.New("bolt: the path of the state is missing")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -138,8 +138,8 @@ func (f files) compareID(id string) error {
 		return err
 	}
 	if beside != id {
-		return fmt.Errorf("%w: %s holds the store %s, but %s says that %s belongs there: the file was exchanged; "+
-			"put the right one back, or a backup with `berth state restore FILE`; if this one is right, remove %s",
+		return fmt.Errorf("%w: %s holds the store %s, but %s says that %s belongs there: the file was replaced; put "+
+			"the right one back, or a backup with `berth state restore FILE`; if this one is right, remove %s",
 			store.ErrCorrupt, f.db, id, f.id, beside, f.id)
 	}
 	return nil
@@ -220,7 +220,7 @@ func createNew(path string) (*os.File, error) {
 func openPlain(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link, and no file of a state may be one: remove it, or give the "+
+		return nil, fmt.Errorf("%s is a symbolic link, which no file of a state may be: remove it, or give the "+
 			"directory that it leads to as --state", path)
 	}
 	return f, err

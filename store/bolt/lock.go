@@ -50,7 +50,7 @@ func (f files) checkLock(l *os.File) error {
 		return fmt.Errorf("lock %s: %w", f.lock, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 1 {
-		return fmt.Errorf("%s is no lock file of Berth's but something else, or has a second name elsewhere: remove it",
+		return fmt.Errorf("%s is not a lock file of Berth, or has a second name elsewhere: remove it",
 			f.lock)
 	}
 	return nil
@@ -156,7 +156,7 @@ func hasOpen(pid int, file os.FileInfo) bool {
 func commandOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || len(b) == 0 {
-		return "its command is not shown"
+		return "its command is unknown"
 	}
 	return printable(strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"))
 }

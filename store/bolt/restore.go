@@ -129,7 +129,7 @@ func openBackup(f files, from string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(backup.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		_ = backup.Close()
-		return nil, fmt.Errorf("%s is not a backup but a state that is in use: take one with `berth state backup FILE`: %w",
+		return nil, fmt.Errorf("%s is a state in use, not a backup: make one with `berth state backup FILE`: %w",
 			from, lockedError(from, from, ""))
 	}
 	return backup, nil
@@ -146,8 +146,8 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	}
 	if _, err := os.Lstat(f.db); errors.Is(err, fs.ErrNotExist) {
 		if other != "" && !force {
-			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it all "+
-				"the same, force it",
+			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it "+
+				"anyway, force it",
 				id, f.db, other)
 		}
 		return other, nil
@@ -161,12 +161,11 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	report, err := checkPath(ctx, f.db)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore "+
-			"(--force), and its file is kept "+
-			"under another name: %w", err)
+		return "", fmt.Errorf("the existing state cannot be read, so it may hold something: force the restore "+
+			"(--force), which keeps its file under another name: %w", err)
 	case report.Records > 0:
-		return "", fmt.Errorf("%s holds %d records: force the restore (--force) to replace them; the file is then "+
-			"kept under another name",
+		return "", fmt.Errorf("%s holds %d records: force the restore (--force) to replace them; it keeps the file "+
+			"under another name",
 			f.db, report.Records)
 	}
 	return other, nil

@@ -154,7 +154,7 @@ func (s *Store) start(ctx context.Context) error {
 		return err
 	}
 	if healed && !fresh {
-		s.log.WithField("id", report.ID).Warnf("%s was not there and has been written again", s.files.id)
+		s.log.WithField("id", report.ID).Warnf("%s was missing and was written again", s.files.id)
 	}
 	return nil
 }

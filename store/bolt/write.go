@@ -18,7 +18,7 @@ const writePage = 16384
 // to put once. Write checks the whole file before it gets its name. It does not overwrite an existing file.
 func Write(ctx context.Context, path, id string, fill func(put func(key, value []byte) error) error) error {
 	if !validID(id) {
-		return fmt.Errorf("backup: %q is no id of a store", id)
+		return fmt.Errorf("backup: %q is not the id of a store", id)
 	}
 	w := &fileWriter{ctx: ctx}
 	return writeBackup(ctx, path, func(temp *os.File) (err error) {
@@ -32,7 +32,7 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 		return errors.Join(w.write(fill), w.db.Close())
 	}, func(r Report) error {
 		if r.ID != id || r.Records != w.records {
-			return fmt.Errorf("it has %d records of the store %s, and %d of %s were written", r.Records, r.ID,
+			return fmt.Errorf("it has %d records of the store %s, but %d of %s were written", r.Records, r.ID,
 				w.records, id)
 		}
 		return nil

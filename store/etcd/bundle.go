@@ -41,7 +41,7 @@ func (b *bundle) records() []rec {
 	writes, err := parseChunk(b.chunk)
 	if err != nil {
 		name := []byte(b.name)
-		err = fmt.Errorf("%w: those records that were put with %s: %w", store.ErrCorrupt, record.Quote(name), err)
+		err = fmt.Errorf("%w: the records in one write with %s: %w", store.ErrCorrupt, record.Quote(name), err)
 		return []rec{{key: name, value: b.chunk, mod: b.mod, in: b, bad: err}}
 	}
 	all := make([]rec, len(writes))
@@ -177,7 +177,7 @@ func chunks(all []*write, size int) [][]byte {
 	return append(list, now)
 }
 
-var errChunk = errors.New("what several writes were put together in cannot be read")
+var errChunk = errors.New("a bundle of several writes cannot be read")
 
 // parseChunk returns the writes of a chunk, without their values. They share its memory.
 func parseChunk(chunk []byte) ([]*write, error) {

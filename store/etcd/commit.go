@@ -55,7 +55,7 @@ func (s *Store) inTime(calls []*call) []*call {
 			picked = append(picked, k)
 		case !k.begin(): // its caller no longer waits
 		case k.runs > 1:
-			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer",
+			k.finish(fmt.Errorf("%w: after %d attempts, others had changed its data each time, or etcd did not answer",
 				store.ErrAway, k.runs))
 		default:
 			k.finish(s.awayError())

@@ -67,17 +67,17 @@ func (m *members) explain(err error) error {
 	text := said{err}
 	switch {
 	case isAway(err):
-		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether "+
-			"this host reaches it", store.ErrAway, where, text)
+		return fmt.Errorf("%w: etcd at %s does not answer (%w): check whether it runs, has a quorum, and is "+
+			"reachable from this host", store.ErrAway, where, text)
 	case isHandshake(err):
-		return m.refused(fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in "+
-			"--etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text))
+		return m.refused(fmt.Errorf("etcd at %s refuses the connection (%w): check http or https in "+
+			"--etcd-endpoints, and --etcd-cacert, --etcd-cert and --etcd-key", where, text))
 	case isLogin(err) && m.cfg.User == "":
 		return m.refused(fmt.Errorf("etcd at %s wants a user (%w): give --etcd-user and --etcd-password-file", where,
 			text))
 	case isLogin(err):
-		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and "+
-			"--etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text,
+		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): check --etcd-user and "+
+			"--etcd-password-file, and the user's rights under the prefix %q", where, m.cfg.User, text,
 			m.cfg.Prefix))
 	case strings.Contains(text.Error(), "space exceeded"):
 		return fmt.Errorf("%w: %w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm "+

@@ -55,7 +55,7 @@ func (s *Store) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	}
 	if v.full = err; err != nil {
 		s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
-			"goes on with it", err)
+			"continues it", err)
 	}
 	return v
 }
@@ -144,7 +144,7 @@ func (s *Store) finish(ctx context.Context, closed int64, g gateValue) error {
 		}
 		kvs := kvsOf(resp, 0)
 		if len(kvs) == 0 {
-			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from "+
+			return fmt.Errorf("%w: %s, part of a committed update, is missing: restore etcd from "+
 				"a backup", store.ErrCorrupt, s.where(g.chunk(n)))
 		}
 		all, err := parseChunk(kvs[0].Value)
@@ -204,6 +204,6 @@ func (s *Store) rollForward(ctx context.Context, shut *shut) {
 	}
 	err := s.finish(ctx, shut.closed, shut.value)
 	if err != nil && ctx.Err() == nil {
-		s.log.Errorf("a large update that another host has begun cannot be finished: %v", err)
+		s.log.Errorf("cannot finish a large update of another host: %v", err)
 	}
 }

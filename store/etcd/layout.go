@@ -83,7 +83,7 @@ const format = 1
 func (m meta) check(where string) error {
 	switch {
 	case m.Program != "berth" || m.Cluster == "" || m.Version < 1:
-		return fmt.Errorf("%w: %s holds something that is not Berth's: choose another prefix (--etcd-prefix)",
+		return fmt.Errorf("%w: %s holds data that is not from Berth: choose another prefix (--etcd-prefix)",
 			errForeign, where)
 	case m.Version > format:
 		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one",

@@ -153,7 +153,7 @@ func (s *Store) missing(f found) error {
 }
 
 func (s *Store) emptied() string {
-	return fmt.Sprintf("there is nothing under %s, where the cluster %s was: etcd was emptied or lost its data, or "+
+	return fmt.Sprintf("nothing is left under %s, where the cluster %s was: etcd was emptied or lost its data, or "+
 		"this is another etcd or prefix", s.where(s.layout.prefix), s.cfg.Cluster)
 }
 
@@ -165,12 +165,12 @@ func (s *Store) expected(n *snapshot, f found) error {
 	case nothing && (s.cfg.Cluster == "" || s.cfg.Create):
 		return ErrNothing
 	case n.about == nil && s.cfg.Cluster == "":
-		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
+		return fmt.Errorf("%w: the data under %s is not from Berth: choose another prefix (--etcd-prefix)",
 			errForeign, s.where(s.layout.prefix))
 	case n.about == nil:
 		return s.missing(f)
 	case s.cfg.Cluster != "" && n.about.Cluster != s.cfg.Cluster:
-		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and "+
+		return fmt.Errorf("%w: under %s is the cluster %s, but this host belongs to %s: check --etcd-endpoints and "+
 			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.about.Cluster, s.cfg.Cluster)
 	}
 	return s.check(f)

@@ -46,7 +46,7 @@ func newMembers(cfg Config) (*members, error) {
 	for _, e := range cfg.Endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("%q is no endpoint of etcd: give http://HOST:PORT or https://HOST:PORT", e)
+			return nil, fmt.Errorf("%q is not an endpoint of etcd: give http://HOST:PORT or https://HOST:PORT", e)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -21,7 +21,7 @@ type doubt struct {
 }
 
 func (d *doubt) refusal() error {
-	return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, d.why)
+	return fmt.Errorf("%w: the outcome of an earlier write is not known yet (%v)", store.ErrAway, d.why)
 }
 
 // sendBatch sends the transaction that commits b, or closes the gate for it, and learns its outcome.
@@ -136,8 +136,8 @@ func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why er
 		s.commit.doubt = &doubt{m: m, why: text, since: time.Now(), over: make(chan struct{})}
 		s.commit.mu.Unlock()
 		s.pulse.hurry()
-		unknown := fmt.Errorf("%w: etcd did not say what became of a commit (%v): it is being found out; what turns "+
-			"out to be written stays written", store.ErrUnknown, said{why})
+		unknown := fmt.Errorf("%w: etcd did not report the outcome of a commit (%v): Berth is finding out; a "+
+			"completed write stays", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: text}
 	case committed:
 		v := s.committed(b, m, n, rev, rev)

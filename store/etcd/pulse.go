@@ -121,13 +121,13 @@ func (s *Store) clear(ctx context.Context) {
 			return
 		}
 		s.feed.again()
-		s.log.Warn("a commit without an answer can no longer be distinguished from one that did not happen; " +
-			"everything is read again")
+		s.log.Warn("an unanswered commit can no longer be told from one that did not happen; Berth reads everything " +
+			"again")
 	case err != nil:
 		s.reach.wrote(err) // etcd may answer and have no space for a write
 		return
 	default:
-		s.log.Infof("the commit that was not answered is known: it is %s",
+		s.log.Infof("the outcome of the unanswered commit is known: it is %s",
 			map[bool]string{true: "there", false: "not there, and never will be"}[committed])
 		if committed {
 			s.answered.Store(max(s.answered.Load(), rev))

@@ -149,7 +149,7 @@ func (t turn) give() { <-t }
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Endpoints) == 0 {
-		return nil, errors.New("no endpoint of etcd is given: --etcd-endpoints http://HOST:2379")
+		return nil, errors.New("no endpoint of etcd is given: use --etcd-endpoints http://HOST:2379")
 	}
 	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, turn: make(turn, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -267,7 +267,7 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	}
 	defer s.turn.give()
 	if s.apply != nil {
-		return errors.New("the store is followed already")
+		return errors.New("the store is already followed")
 	}
 	if err := s.read(load); err != nil {
 		return err

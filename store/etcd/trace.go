@@ -103,14 +103,14 @@ func (t *trace) missing(f found, emptied string) *store.Back {
 	case f.empty && (len(f.before.Counts) > 0 || f.before.Revision > 0):
 		b.Why = emptied
 	case b.All > 0:
-		b.Why = fmt.Sprintf("etcd lacks %d writes that were in it, %d of them of this host: it was put back to an "+
-			"earlier state", b.All, b.Own)
+		b.Why = fmt.Sprintf("etcd lacks %d of its writes, %d of them from this host: it was restored to an earlier "+
+			"state", b.All, b.Own)
 	case f.place != 0 && f.before.Place != 0 && f.place != f.before.Place:
-		b.Why = fmt.Sprintf("this is another etcd than before (its cluster id is %x, and was %x): a snapshot was "+
-			"restored, which may lack what was written after it", f.place, f.before.Place)
+		b.Why = fmt.Sprintf("this is another etcd than before (its cluster id is %x, and was %x): a restored "+
+			"snapshot may lack later writes", f.place, f.before.Place)
 	case f.rev != 0 && f.rev < f.before.Revision:
-		b.Why = fmt.Sprintf("etcd has come to the revision %d, and was at %d before: it was put back to an "+
-			"earlier state", f.rev, f.before.Revision)
+		b.Why = fmt.Sprintf("etcd has the revision %d, and had %d before: it was restored to an earlier "+
+			"state", f.rev, f.before.Revision)
 	default:
 		return nil
 	}
@@ -245,7 +245,7 @@ func (s *Store) check(f found) error {
 	before := s.trace.distrusted()
 	err := s.trace.check(f, s.emptied())
 	if err != nil && s.trace.distrusted() != before && s.members.opened.Load() { // before that, Open reports it
-		s.log.Errorf("%v; nothing of it is given until it is mended (`berth state mend`)", err)
+		s.log.Errorf("%v; Berth gives nothing of it until it is mended (`berth state mend`)", err)
 		s.feed.restart() // it must report nothing more
 	}
 	return err

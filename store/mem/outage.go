@@ -83,7 +83,7 @@ func (s *Store) lost() *loss {
 	return l
 }
 
-var errLost = fmt.Errorf("%w: it got lost on the way back", store.ErrUnknown)
+var errLost = fmt.Errorf("%w: the answer got lost", store.ErrUnknown)
 
 // answerLost undoes the function of t, and commits its writes if l says so.
 func (s *Store) answerLost(t *tx, l *loss) error {

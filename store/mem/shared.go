@@ -10,7 +10,7 @@ import (
 	"berth/store/internal/record"
 )
 
-var errFollowed = errors.New("mem: a handle is followed once only: join another one")
+var errFollowed = errors.New("mem: a handle can be followed only once: join another one")
 
 // Follow implements store.Shared. A commit is passed to apply before its Update returns, on the goroutine of that
 // caller. load and apply must not call the store.

@@ -102,7 +102,7 @@ func newID() string {
 // ID returns the state's id, 32 random hexadecimal digits. A store in memory is a new one after each start.
 func (s *Store) ID() string { return s.id }
 
-var errClosed = fmt.Errorf("%w: it was in memory, and nothing of it is left", store.ErrClosed)
+var errClosed = fmt.Errorf("%w: it was in memory, and is gone", store.ErrClosed)
 
 // enter counts a transaction, so that Close can wait for it.
 func (s *Store) enter() error {

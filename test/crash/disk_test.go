@@ -30,8 +30,8 @@ type fault struct {
 // runtimeFaults are the calls of a running daemon on its file: writing pages, growing the file, and syncing after
 // each.
 var runtimeFaults = []fault{
-	{"pwrite64", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
-	{"ftruncate", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
+	{"pwrite64", "ENOSPC", []string{"no space left", "make room", "continues by itself"}, true, ""},
+	{"ftruncate", "ENOSPC", []string{"no space left", "make room", "continues by itself"}, true, ""},
 	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
 	{"ftruncate", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
 	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},

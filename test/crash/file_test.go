@@ -52,7 +52,7 @@ func TestFileTakenAway(t *testing.T) {
 			d = c.back(t, d)
 			if err := wantAnswer(p, http.StatusOK, "ready"); err != nil {
 				// a commit happened at that moment
-				if !strings.Contains(err.Error(), "until the daemon is started again") {
+				if !strings.Contains(err.Error(), "until the daemon restarts") {
 					t.Error(err)
 				}
 				d.Kill()

@@ -178,7 +178,7 @@ func TestDHCPParent(t *testing.T) {
 		run(t, "ip link set eth0 up")
 		again("with another MAC")
 		run(t, "ip link del eth0")
-		broken("is not there")
+		broken("does not exist")
 		l.plug(lanParent)
 		run(t, "ip -n sw link set p-eth0 master lan")
 		again("recreated")

@@ -132,7 +132,7 @@ func TestDHCPWrong(t *testing.T) {
 			[]string{"192.168.7.1 offered 192.168.7.100", "without saying which server it is"}},
 		{"no address", func(m *dhcpv4.DHCPv4) { m.YourIPAddr = net.IPv4zero }, []string{"192.168.7.1 offered no address"}},
 		{"everybody's address", func(m *dhcpv4.DHCPv4) { m.YourIPAddr = net.IPv4bcast },
-			[]string{"offered 255.255.255.255, which is no host's address"}},
+			[]string{"offered 255.255.255.255, which is not a host address"}},
 		{"its own address", func(m *dhcpv4.DHCPv4) { m.YourIPAddr = net.IP{192, 168, 7, 1} },
 			[]string{"192.168.7.1 offered 192.168.7.1, which is the server's own address"}},
 	} {

@@ -58,7 +58,7 @@ func TestDeploy(t *testing.T) {
 		p.startsFirst()
 		h.docker("rm", "--force", p.containerOf("web", 3))
 		p.write(deployedFile, h.says("two", "1"))
-		p.plans(2, "2 to delete", "reserved, and no container")
+		p.plans(2, "2 to delete", "reserved, but no container")
 		p.deploys()
 		p.plans(0, "nothing to do")
 		if left := p.reserved(p.planned, p.name+"/web/3"); len(left) > 0 {

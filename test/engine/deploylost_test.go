@@ -34,7 +34,7 @@ func TestDeployLostRelease(t *testing.T) {
 		if l := p.lease(h.v4("11")); l.Kind == "" {
 			p.Fatalf("the engine has released %s after all", h.v4("11"))
 		}
-		said, want := p.deploys(), "release "+p.name+"/a/1: "+h.v4("11")+", which no endpoint has any more"
+		said, want := p.deploys(), "release "+p.name+"/a/1: "+h.v4("11")+", which no endpoint has"
 		if !strings.Contains(said, want) {
 			p.Errorf("%s: the deploy reports no release:\n%s", what, said)
 		}

@@ -42,8 +42,8 @@ func TestDeployNetwork(t *testing.T) {
 		h.docker("run", "--detach", "--name", stranger, "--network", p.name, imageName, "sleep", "1000")
 		changes := "its subnet changes " + h.v4("0/25") + " -> " + h.v4("128/25")
 		p.plans(1, "the network "+p.name+" is recreated: "+changes,
-			"the container "+stranger+" is on it, which is not of this project",
-			"the container "+oneOff+" is on it, which is left as it is")
+			"the container "+stranger+" of another project is on it",
+			"the container "+oneOff+" is on it and stays unchanged")
 		p.fails()
 		p.same("the containers", ids, p.ids())
 		h.docker("rm", "--force", stranger, oneOff)

@@ -25,7 +25,7 @@ func ReadSecret(path string) (string, error) {
 		return "", err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return "", fmt.Errorf("everybody may use %s (mode %o): chmod 600 it", path, mode)
+		return "", fmt.Errorf("everyone can read %s (mode %o): chmod 600 it", path, mode)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	if err == nil && len(text) > maxSecret {
@@ -36,7 +36,7 @@ func ReadSecret(path string) (string, error) {
 	}
 	line, rest, _ := strings.Cut(strings.TrimRight(string(text), "\r\n"), "\n")
 	if rest != "" {
-		return "", fmt.Errorf("%s is to hold one line, and nothing else", path)
+		return "", fmt.Errorf("%s must contain exactly one line", path)
 	}
 	return line, nil
 }
@@ -49,7 +49,7 @@ func ReadCAs(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate of an authority in PEM", path)
+		return nil, fmt.Errorf("%s has no CA certificate in PEM", path)
 	}
 	return pool, nil
 }

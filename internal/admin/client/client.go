@@ -38,8 +38,8 @@ type Client struct {
 const lateTimeout = api.AnswerTimeout + 15*time.Second
 
 // errLate is the error of a request that gets no answer.
-var errLate = errors.New("it takes connections and does not answer: it is stopped, or very busy; " +
-	"look at its log and at who is connected (ss -xp), then start it again")
+var errLate = errors.New("it accepts connections but does not answer: it is stopped, or very busy; check its log " +
+	"and its connections (ss -xp), then restart it")
 
 // continueTimeout is how long a Client waits for a refusal before it sends a large body.
 const continueTimeout = 5 * time.Second

@@ -52,13 +52,13 @@ func (c *Client) EdgeStatus(ctx context.Context) (ipam.EdgeStatus, error) {
 // session.
 func (c *Client) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	return followed[ipam.EdgeNews](ctx, c, requestOf(api.GetEdge, api.EdgeNewsRequest{Looks: looks}),
-		"tells what to map no more")
+		"stopped sending mappings")
 }
 
 // LANAsks yields what the edge of the daemon's host must do on a LAN. It ends with ctx or after it has yielded an
 // error. A daemon that ends is an error.
 func (c *Client) LANAsks(ctx context.Context) iter.Seq2[ipam.LANAsk, error] {
-	return followed[ipam.LANAsk](ctx, c, requestOf(api.GetLAN, api.None{}), "asks of LANs no more")
+	return followed[ipam.LANAsk](ctx, c, requestOf(api.GetLAN, api.None{}), "stopped asking about LANs")
 }
 
 // AnswerLAN sends the answer to a question.

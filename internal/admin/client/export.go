@@ -65,7 +65,7 @@ func tokens(d *json.Decoder, want ...json.Token) error {
 			return err
 		}
 		if got != token {
-			return fmt.Errorf("%v came, and not %v", got, token)
+			return fmt.Errorf("got %v instead of %v", got, token)
 		}
 	}
 	return nil

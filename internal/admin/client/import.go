@@ -32,8 +32,8 @@ func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 		case err != nil && ctx.Err() != nil:
 			return ipam.ImportReport{}, &interrupted{ctx.Err()}
 		case err != nil:
-			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, "+
-				"import again, and the rest is added", c.socket, sentence(err))
+			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s stopped the import: %w; when it runs again, "+
+				"import again to add the rest", c.socket, sentence(err))
 		case line.Problem != nil:
 			return ipam.ImportReport{}, line.Problem
 		case line.Report != nil:
@@ -47,5 +47,5 @@ func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 // interrupted is the error of an import that its client stopped.
 type interrupted struct{ why error }
 
-func (e *interrupted) Error() string { return "interrupted; import again, and the rest is added" }
+func (e *interrupted) Error() string { return "interrupted; import again to add the rest" }
 func (e *interrupted) Unwrap() error { return e.why }

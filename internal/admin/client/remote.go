@@ -41,7 +41,7 @@ func NewRemote(r Remote) (*Client, error) {
 		}
 	}
 	if (r.Cert == "") != (r.Key == "") {
-		return nil, errors.New("a client's certificate and its key go together: give both files")
+		return nil, errors.New("a client certificate needs its key, and a key its certificate: give both files")
 	}
 	if r.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
@@ -71,7 +71,7 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(text)
 	if !strings.HasPrefix(token, api.TokenPrefix) || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("%s holds no token of Berth, which is one word that begins with %s", path,
+		return "", fmt.Errorf("%s has no token of Berth, a single word that begins with %s", path,
 			api.TokenPrefix)
 	}
 	return token, nil

@@ -58,7 +58,7 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 		if err == nil {
 			answerAll(ctx, res.Body, tell, by)
 			_ = res.Body.Close()
-			err = errors.New("the daemon listens no longer")
+			err = errors.New("the daemon stopped listening")
 		}
 		_ = from.CloseWithError(err)
 	}()

@@ -18,7 +18,7 @@ func (p *Page) address(r *http.Request) (*shown, error) {
 	}
 	addr, err := netip.ParseAddr(r.PathValue("address"))
 	if err != nil || addr.Zone() != "" {
-		return nil, ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 192.0.2.7 or 2001:db8::7",
+		return nil, ipam.Refuse(ipam.ErrInvalid, "%q is not an address; write one such as 192.0.2.7 or 2001:db8::7",
 			r.PathValue("address"))
 	}
 	addr = addr.Unmap()
@@ -141,13 +141,14 @@ func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then period,
 	if err != nil {
 		return err
 	}
-	title, none := "Who had it, the latest first", "Nobody had it, as far as is known."
+	title, none := "Who had it, the latest first", "No known holder."
 	if !then.all() {
-		title, none = "Who had it then", "Nobody had it then, as far as is known."
+		title, none = "Who had it then", "No known holder at that time."
 	}
 	t := s.table(&table{Name: "tenures", Title: title, Next: next, None: none, Columns: columns("name", "Name", "from",
 		"From", "until", "Until", "what", "What", "kind", "-Kind", "mac", "MAC", "host", "Host", "by", "Taken by",
-		"ended_by", "-Ended by", "guest", "-Guest", "early", "-Began before what is known", "note", "-Note", "subnet",
+		"ended_by", "-Ended by", "guest", "-Guest", "early", "-Began before the known "+
+			"history", "note", "-Note", "subnet",
 		"-Subnet", "space", "-Space", "address", "-Address", "lease", "-Lease")})
 	root := rootOf(r)
 	for i := range part {

@@ -88,8 +88,8 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 		return p.tryChange(r, w)
 	}
 	if !p.sealed(r.Context(), w, seal) {
-		return nil, ipam.Refuse(ipam.ErrChanged, "this is not what was shown to you, or it was shown too long ago, or by "+
-			"another run of the daemon; nothing was changed: look at it once more, and agree to that")
+		return nil, ipam.Refuse(ipam.ErrChanged, "this differs from what you saw, or you saw it too long ago or "+
+			"before a restart of the daemon; nothing was changed: review it again and confirm")
 	}
 	return p.makeChange(r, w)
 }
@@ -97,8 +97,8 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 // ownForm refuses a form without the origin that each browser sends. A form of another site is refused earlier.
 func (p *Page) ownForm(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
-		return ipam.Refuse(ipam.ErrForbidden, "it is not said where this form is from, which each browser says; programs "+
-			"change things by the API")
+		return ipam.Refuse(ipam.ErrForbidden, "this form has no origin, which every browser sends; programs must "+
+			"use the API")
 	}
 	return nil
 }
@@ -154,8 +154,8 @@ func (p *Page) tryChange(r *http.Request, w *wanted) (*shown, error) {
 			return p.changeForm(r, w, err), nil
 		}
 		if w.held = heldBy(at); w.held == "" {
-			return p.changeForm(r, w, ipam.Refuse(ipam.ErrNotFound, "%s is %s: nobody has it, and it is reserved for "+
-				"nobody", w.addr, at.State)), nil
+			return p.changeForm(r, w, ipam.Refuse(ipam.ErrNotFound, "%s is %s: it has no holder and no "+
+				"reservation", w.addr, at.State)), nil
 		}
 		if err := p.releasable(at); err != nil {
 			return p.changeForm(r, w, err), nil
@@ -184,14 +184,14 @@ func (p *Page) releasable(at *ipam.LayoutRow) error {
 	case at.State != ipam.AddressLeased || l.Kind == ipam.External:
 		return nil
 	case l.Kind == ipam.Gateway:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one as long as its subnet or its Docker "+
-			"network has it", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one while its subnet or its Docker network "+
+			"has it", l.Address)
 	case l.Kind == ipam.Headroom:
 		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers",
 			l.Address, l.Host)
 	case p.cfg.Release == nil:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and this daemon does not know what runs: its "+
-			"address ends with it", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s belongs to a container, and this daemon does not know what runs: "+
+			"the address ends with the container", l.Address)
 	}
 	return nil
 }
@@ -205,8 +205,8 @@ func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 			return nil, err
 		}
 		if now := heldBy(at); now != w.held {
-			return p.changeRefused(r, w, ipam.Refuse(ipam.ErrChanged, "%s is not held as it was when this was shown "+
-				"(there was a %s, and now there is %s); nothing was changed", w.addr, w.held, cmp.Or(now, "nothing")))
+			return p.changeRefused(r, w, ipam.Refuse(ipam.ErrChanged, "%s has another holder than when you saw this "+
+				"(there was a %s, now there is %s); nothing was changed", w.addr, w.held, cmp.Or(now, "nothing")))
 		}
 	}
 	var err error

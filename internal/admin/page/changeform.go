@@ -93,19 +93,19 @@ func fieldsOf(w *wanted) (all []field) {
 		case "address":
 			f.Label = "Address"
 		case "name":
-			if f.Label, f.Hint = "Name", "What the pool is called; may be left empty."; w.what == creating {
-				f.Hint = "What the network is called, here and in docker network create."
+			if f.Label, f.Hint = "Name", "The name of the pool; optional."; w.what == creating {
+				f.Hint = "The name of the network, here and in docker network create."
 			}
 		case "subnet":
 			f.Label, f.Hint = "Subnet", "Such as 10.1.0.0/24 or 2001:db8:1::/64."
 		case "gateway":
-			f.Label, f.Hint = "Gateway", "Such as 10.1.0.1; may be left empty: there is none then."
+			f.Label, f.Hint = "Gateway", "Such as 10.1.0.1; optional."
 		case "owner":
 			f.Label, f.Hint = "Owner", "The name of a container, or project/service/1, or a MAC."
 		case "range":
 			f.Label, f.Hint = "Range", "Such as 192.0.2.10-192.0.2.19, 192.0.2.10+10, or one address."
 		case "note":
-			f.Label, f.Hint = "Note", "What it is for; may be left empty."
+			f.Label, f.Hint = "Note", "What it is for; optional."
 		}
 		all = append(all, f)
 	}
@@ -187,8 +187,7 @@ func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
 // confirmRelease shows the lease that would end.
 func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *shown {
 	s := &shown{Title: w.question(), Still: true, Asks: true,
-		Lead: "Nothing has been changed yet. This lease would " +
-			"end. It is refused where a container has the address."}
+		Lead: "Nothing has been changed yet. This lease would end. Berth refuses if a container has the address."}
 	who := p.whoHas(at)
 	t := s.table(&table{Name: "lease", One: true, Columns: columns("address", "Address", "name", "Name", "owner", "Owner",
 		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since", "reserved_until",

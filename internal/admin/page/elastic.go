@@ -17,7 +17,8 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	var behind netip.Addr
 	if text := q.Get("from"); text != "" {
 		if behind, err = netip.ParseAddr(text); err != nil {
-			return nil, ipam.Refuse(ipam.ErrInvalid, `the parameter "from" is %q; it is the address before the rows`, text)
+			return nil, ipam.Refuse(ipam.ErrInvalid,
+				`the parameter "from" is %q; give the address before the rows`, text)
 		}
 	}
 	s := &shown{Title: "Elastic addresses", File: "elastic", Here: "elastic"}

@@ -76,12 +76,12 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 func (p *Page) noEvents(r *http.Request, network, verb string) string {
 	switch {
 	case network == "" && verb == "":
-		return "Nothing happened, as far as is known."
+		return "No events are known."
 	case network == "":
 		return "No event " + verb + " is known."
 	}
 	if _, err := p.cfg.Service.Network(r.Context(), network); errors.Is(err, ipam.ErrNotFound) {
-		return fmt.Sprintf("There is no network %q, and no event of one with this name is known.", network)
+		return fmt.Sprintf("There is no network %q, and no events of that name are known.", network)
 	}
 	return fmt.Sprintf("No such event of network %q is known.", network)
 }

@@ -10,7 +10,7 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	}
 	s := &shown{Title: "Findings", File: "findings", Here: "findings"}
 	if p.cfg.Findings == nil {
-		s.note("Nobody compares the records with what runs here: the daemon was started without an engine to look at.")
+		s.note("Nothing compares the records with what runs here: the daemon was started without an engine.")
 		return s, nil
 	}
 	report, err := p.cfg.Findings(r.Context())
@@ -27,7 +27,7 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.table(&table{Name: "findings", Title: "What is wrong", Next: next, None: "Nothing was found to be wrong.",
+	t := s.table(&table{Name: "findings", Title: "What is wrong", Next: next, None: "No problems were found.",
 		Columns: columns("kind", "Kind", "address", "Address", "network", "Network", "host", "-Host", "owner", "-Owner",
 			"detail", "What it is, and what to do", "seen", "Seen since", "repairable", "-Can be repaired",
 			"mac", "-MAC",

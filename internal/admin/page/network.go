@@ -96,7 +96,7 @@ func addPool(network string, subnet netip.Prefix) string {
 
 // ranges shows the pools and the exclusions of a network.
 func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
-	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only addresses that are asked for are " +
+	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only requested addresses are " +
 		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
 		"hour", "Last hour", "day", "Last day", "week",
 		"-Last week")})

@@ -20,7 +20,8 @@ func fromOf(text string) (int, error) {
 	}
 	from, err := strconv.Atoi(text)
 	if err != nil || from < 0 || from > mostFrom {
-		return 0, ipam.Refuse(ipam.ErrInvalid, `the parameter "from" is %q; it is how many rows are left out, at most %d`,
+		return 0, ipam.Refuse(ipam.ErrInvalid,
+			`the parameter "from" is %q; give the number of skipped rows, at most %d`,
 			text, mostFrom)
 	}
 	return from, nil

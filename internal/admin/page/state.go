@@ -19,7 +19,7 @@ func (p *Page) state(r *http.Request, s *shown) error {
 	}
 	store, well := p.storeState(r.Context())
 	if !well {
-		s.alert("The store takes no writes: " + store)
+		s.alert("The store refuses writes: " + store)
 	}
 	cluster := ""
 	if c := p.clusterState(); c != nil {
@@ -28,7 +28,7 @@ func (p *Page) state(r *http.Request, s *shown) error {
 		}
 	}
 	if err := p.cfg.Service.Partial(); err != nil {
-		s.alert("Only what is in this host's own store is shown: " + err.Error())
+		s.alert("This page shows only this host's own store: " + err.Error())
 	}
 	engine, seen := "", cell{}
 	if p.cfg.Witness != nil {

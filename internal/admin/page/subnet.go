@@ -73,12 +73,14 @@ func layoutAsked(r *http.Request) (id ipam.ID, f ipam.LayoutFilter, err error) {
 	}
 	if text := q.Get("part"); text != "" {
 		if f.Within, err = netip.ParsePrefix(text); err != nil {
-			return id, f, ipam.Refuse(ipam.ErrInvalid, `the parameter "part" is %q; it is a prefix such as 10.1.0.0/24`, text)
+			return id, f, ipam.Refuse(ipam.ErrInvalid,
+				`the parameter "part" is %q; give a prefix such as 10.1.0.0/24`, text)
 		}
 	}
 	if text := q.Get("from"); text != "" {
 		if f.From, err = netip.ParseAddr(text); err != nil {
-			return id, f, ipam.Refuse(ipam.ErrInvalid, `the parameter "from" is %q; it is the first address of the rows`, text)
+			return id, f, ipam.Refuse(ipam.ErrInvalid,
+				`the parameter "from" is %q; give the first address of the rows`, text)
 		}
 	}
 	return id, f, nil
@@ -113,7 +115,7 @@ func counts(n *ipam.StateCounts) (cells row) {
 // parts shows the parts of a subnet that has too many addresses to show each.
 func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 	if len(l.Parts) == 0 {
-		s.note("There is no map: nobody has, had or owns any of its addresses.")
+		s.note("There is no map: no address has, or had, a holder or an owner.")
 		return
 	}
 	s.Blocks = append(s.Blocks, block{Map: partMap(l, root)})

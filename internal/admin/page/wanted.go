@@ -65,11 +65,11 @@ func (p *Page) readChange(r *http.Request, what string, field func(string) strin
 func (w *wanted) readAddress() error {
 	addr, err := netip.ParseAddr(w.fields["address"])
 	if err != nil || addr.Zone() != "" {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 192.0.2.7", w.fields["address"])
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not an address; write one such as 192.0.2.7", w.fields["address"])
 	}
 	w.addr = addr.Unmap()
 	if w.owner = w.fields["owner"]; w.what == reserving && w.owner == "" {
-		return ipam.Refuse(ipam.ErrInvalid, "say whose the address is to be: the name of a container, or "+
+		return ipam.Refuse(ipam.ErrInvalid, "name the owner of the address: the name of a container, or "+
 			"project/service/1")
 	}
 	return nil
@@ -94,12 +94,12 @@ func (w *wanted) readCarried(now string) (err error) {
 func (w *wanted) readSubnet() error {
 	cidr, err := netip.ParsePrefix(w.fields["subnet"])
 	if err != nil {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no subnet; it is one such as 10.1.0.0/24", w.fields["subnet"])
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a subnet; write one such as 10.1.0.0/24", w.fields["subnet"])
 	}
 	spec := ipam.SubnetSpec{CIDR: cidr, Pool: true}
 	if text := w.fields["gateway"]; text != "" {
 		if spec.Gateway, err = netip.ParseAddr(text); err != nil {
-			return ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 10.1.0.1", text)
+			return ipam.Refuse(ipam.ErrInvalid, "%q is not an address; write one such as 10.1.0.1", text)
 		}
 	}
 	w.subnet = spec

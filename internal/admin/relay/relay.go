@@ -160,9 +160,9 @@ func (r refusal) Error() string { return string(r) }
 const (
 	errNone = refusal("no edge is connected on this host, and only an edge can use its LANs: start berth edge " +
 		"(systemctl enable --now berth-edge.service)")
-	errWent    = refusal("the edge of this host went before it had answered")
-	errStopped = refusal("the edge of this host is connected, and does not answer: it is stopped, or very busy")
-	errBusy    = refusal("too many questions to LANs are under way on this host")
+	errWent    = refusal("the edge of this host left without an answer")
+	errStopped = refusal("the edge of this host is connected, but does not answer: it is stopped, or very busy")
+	errBusy    = refusal("too many questions to LANs are running on this host")
 )
 
 // failed returns the answer for a question that no edge answered.

@@ -236,8 +236,8 @@ func TestPlanSecondShort(t *testing.T) {
 	}
 	write("start-first")
 	code, _, said := h.berth("plan")
-	if code != 1 || !strings.Contains(said, "compose.yaml:1: a second address for shop/web/2 on networks.front, which is "+
-		"to start before it stops: too few addresses are free") ||
+	if code != 1 || !strings.Contains(said, "compose.yaml:1: a second address for shop/web/2 on networks.front, "+
+		"which starts before it stops: too few addresses are free") ||
 		!strings.Contains(said, "(3 wanted, 1 free), so none is left for shop/web/2, shop/web/3") {
 		t.Errorf("it does %d:\n%s", code, said)
 	}

@@ -73,11 +73,11 @@ func TestPlanUnclaimed(t *testing.T) {
 	for _, want := range []string{
 		"delete    shop/web/3  (the Compose files give web 2 replicas; it has " + web +
 			" on front reserved, and no container)",
-		"delete    shop/mail/1  (the Compose files have no service mail any more; it has ",
+		"delete    shop/mail/1  (the Compose files no longer have a service mail; it has ",
 		"delete    shop/web/6  (the files want 2 of web)",
 		"shop: 3 to delete, 2 to keep",
-		"note      shop/web/9 has 10.8.0.12 on front reserved, and no container, and the Compose files give web 2 " +
-			"replicas; it is not known that a deploy chose that, so that it stays: `berth reservation rm --owner " +
+		"note      shop/web/9 has 10.8.0.12 on front reserved, but no container, and the Compose files give web 2 " +
+			"replicas; it may not be from a deploy, so it stays: `berth reservation rm --owner " +
 			"shop/web/9 --everywhere` ends the reservation",
 		"note      shop/web/4 has", "note      shop/web/5 has", "note      shop/web/7 has", "note      shop/web/8 has",
 	} {
@@ -100,7 +100,7 @@ func TestApplyUnclaimed(t *testing.T) {
 		t.Fatalf("it does %d: %s", code, said)
 	}
 	h.edit(&ipam.ReleaseOwner{Owner: "shop/mail/1"})
-	if code, _, said := h.berth("apply", file, "--yes"); code != 1 || !strings.Contains(said, "shop/mail/1 is not there any more") {
+	if code, _, said := h.berth("apply", file, "--yes"); code != 1 || !strings.Contains(said, "shop/mail/1 is gone") {
 		t.Errorf("what has moved: %d: %s", code, said)
 	}
 	if code, _, said := h.berth("plan", "-o", file); code != 2 {

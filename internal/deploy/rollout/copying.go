@@ -92,7 +92,7 @@ func (r *run) anew(ctx context.Context, v *Volume, one *Instance) error {
 		c.from = v.Saved
 	}
 	if err := c.restore(ctx); err != nil {
-		return fmt.Errorf("%w; what the volume %s had is in %s", err, v.Name, c.from)
+		return fmt.Errorf("%w; the content of the volume %s is in %s", err, v.Name, c.from)
 	}
 	if r.volume.done == nil {
 		r.volume.done = map[string]bool{}
@@ -152,7 +152,7 @@ func (c *copying) leave(ctx context.Context, name string, u *scene.User) error {
 	case name != c.volume.Name && !u.Runs:
 		return nil
 	}
-	return fmt.Errorf("the volume %s is to be copied, and the container %s, which this deploy does not exchange, uses "+
+	return fmt.Errorf("the volume %s will be copied, but the container %s, which this deploy does not replace, uses "+
 		"it; stop it, and run the deploy again", name, u.Title())
 }
 
@@ -174,7 +174,7 @@ func (c *copying) goes(ctx context.Context, one *Instance) error {
 	}
 	ought, _ := before.Ought()
 	temporary := short(before.ID) + "_" + ought
-	c.tell(Event{Step: making, Instance: one.Owner, Detail: temporary + ", which keeps its volumes without names"})
+	c.tell(Event{Step: making, Instance: one.Owner, Detail: temporary + ", which keeps its anonymous volumes"})
 	keeper, err := c.Engine.Keep(ctx, before.ID, temporary, c.ref)
 	if err != nil {
 		return err

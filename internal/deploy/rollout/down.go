@@ -52,7 +52,7 @@ func (r *run) down(ctx context.Context, one *Instance) error {
 	sharing := r.sharing(one)
 	for i, other := range sharing {
 		if err := r.down(ctx, other); err != nil {
-			return errors.Join(fmt.Errorf("%s, which uses what it has: %w", other.Owner, err),
+			return errors.Join(fmt.Errorf("%s, which shares its resources: %w", other.Owner, err),
 				r.up(ctx, sharing[:i]))
 		}
 	}

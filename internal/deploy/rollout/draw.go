@@ -100,14 +100,15 @@ func (d *drawing) sameGeneration(c *scene.Container) {
 	switch old, now := generation(c.Version), generation(d.in.Compose); {
 	case old == now && old != "":
 	case now == "":
-		d.problem("the container %s was made by Compose %q, and the compose command has the version %q, which Berth does "+
-			"not know; name another one with --compose-command", c.Name, c.Version, d.in.Compose)
+		d.problem("the container %s was made by Compose %q, but the compose command has the version %q, which Berth "+
+			"does not know; name another with --compose-command", c.Name, c.Version, d.in.Compose)
 	case old == "":
-		d.problem("the container %s does not tell which Compose made it (its label com.docker.compose.version is %q), and "+
-			"Compose %s might not create it again; recreate it once by that Compose: up -d --force-recreate", c.Name,
+		d.problem("the container %s does not show which Compose made it (its label com.docker.compose.version is "+
+			"%q), and Compose %s might not recreate it; recreate it once with that Compose: up -d "+
+			"--force-recreate", c.Name,
 			c.Version, d.in.Compose)
 	default:
-		d.problem("the container %s was made by Compose %s, and the compose command is %s: one project is of one "+
+		d.problem("the container %s was made by Compose %s, and the compose command is %s: a project needs one "+
 			"generation of Compose; name the other one with --compose-command", c.Name, c.Version, d.in.Compose)
 	}
 }
@@ -255,9 +256,9 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	case !c.Runs():
 		one.Do, one.Why = Start, []string{"it does not run: " + c.State}
 	case temporary:
-		one.Do, one.Why = Start, []string{"an earlier deploy was cut off before it was called " + ought}
+		one.Do, one.Why = Start, []string{"an earlier deploy was interrupted before it renamed it to " + ought}
 	case c.Health == "unhealthy":
-		d.note("%s is unhealthy, but as in the files: it is not changed", c.Name)
+		d.note("%s is unhealthy, but matches the files: it stays unchanged", c.Name)
 	}
 	if one.Do != Keep {
 		d.gone[c.ID] = one.Owner
@@ -287,7 +288,7 @@ func (d *drawing) beside(s *Service, one *Instance, want *deploy.Instance, there
 // leave plans the removal of additional containers from earlier deploys. The reservations stay with the replicas.
 func (d *drawing) leave(all []*scene.Container) {
 	for _, c := range all {
-		d.remove(c, "an earlier deploy has left it").Leftover = true
+		d.remove(c, "an earlier deploy left it").Leftover = true
 	}
 }
 
@@ -296,8 +297,8 @@ func (d *drawing) leave(all []*scene.Container) {
 func (d *drawing) apart(one *Instance, c *scene.Container) {
 	for _, v := range c.Volumes {
 		if v.Anonymous() {
-			d.problem("%s is to start before %s is stopped, and both would write the volume at %s, which has no name; "+
-				"write order: stop-first for %s, or name the volume", one.Owner, c.Name, v.Target, one.Service)
+			d.problem("%s would start before %s is stopped, and both would write the volume at %s, which has no "+
+				"name; write order: stop-first for %s, or name the volume", one.Owner, c.Name, v.Target, one.Service)
 		}
 	}
 }
@@ -312,7 +313,7 @@ func (d *drawing) differs(s *Service, on []Address, c *scene.Container) (why []s
 			short(s.ImageID)))
 	}
 	if s.Image != "" && slices.Contains(d.plan.Pull, s.Image) {
-		why = append(why, fmt.Sprintf("its image is to be pulled: %s", s.Image))
+		why = append(why, fmt.Sprintf("its image will be pulled: %s", s.Image))
 	}
 	for i := range on {
 		a := &on[i]
@@ -339,9 +340,9 @@ func (d *drawing) stale(s *Service, c *scene.Container) (why []string) {
 			continue
 		}
 		if owner := d.gone[ref]; owner != "" {
-			why = append(why, fmt.Sprintf("it uses what %s has, which does not stay", owner))
+			why = append(why, fmt.Sprintf("it shares resources of %s, which does not stay", owner))
 		} else if len(c.Shares) <= len(s.Shares) && !d.exists(ref) { // none of them is from outside the project
-			why = append(why, fmt.Sprintf("it uses what %s had, which is gone", short(ref)))
+			why = append(why, fmt.Sprintf("it shares resources of %s, which is gone", short(ref)))
 		}
 	}
 	return why

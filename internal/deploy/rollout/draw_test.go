@@ -10,33 +10,34 @@ import (
 // wrong state that matches the files, and leaves it alone. What has run to its end stays.
 func TestDraw(t *testing.T) {
 	scenes(t, "", true, map[string]string{
-		"":                              "",
-		"Containers=":                   "create db/1, create web/1, create web/2",
-		"-web1":                         "create web/1",
-		"web1.Hash=w0":                  "recreate web/1 (its configuration has changed)",
-		"db1.ImageID=sha256:00":         "recreate db/1 (its image has changed: db:1 is dd now)",
-		"web2.On=":                      "recreate web/2 (it is not on the network shop_front)",
-		"web1.State=exited":             "start web/1 (it does not run: exited)",
-		"+web5@10.0.0.15":               "delete web/5 (the files want 2 of web)",
-		"*web1@10.0.0.11":               "delete web/1 (an earlier deploy has left it)",
-		"*web1@10.0.0.11 -web1":         "start web/1 (an earlier deploy was cut off before it was called shop-web-1)",
-		"Services.db.Once=true":         "",
-		"web1.Health=unhealthy":         "note: shop-web-1 is unhealthy, but as in the files: it is not changed",
-		"db1.State=exited":              "start db/1 (it does not run: exited)",
-		"web2.On.0.Addresses=10.0.0.99": "recreate web/2 (its address on shop_front changes: 10.0.0.99 to 10.0.0.12)",
+		"":                      "",
+		"Containers=":           "create db/1, create web/1, create web/2",
+		"-web1":                 "create web/1",
+		"web1.Hash=w0":          "recreate web/1 (its configuration has changed)",
+		"db1.ImageID=sha256:00": "recreate db/1 (its image has changed: db:1 is dd now)",
+		"web2.On=":              "recreate web/2 (it is not on the network shop_front)",
+		"web1.State=exited":     "start web/1 (it does not run: exited)",
+		"+web5@10.0.0.15":       "delete web/5 (the files want 2 of web)",
+		"*web1@10.0.0.11":       "delete web/1 (an earlier deploy left it)",
+		"*web1@10.0.0.11 -web1": "start web/1 (an earlier deploy was interrupted before it renamed it to " +
+			"shop-web-1)",
+		"Services.db.Once=true":                                 "",
+		"web1.Health=unhealthy":                                 "note: shop-web-1 is unhealthy, but matches the files: it stays unchanged",
+		"db1.State=exited":                                      "start db/1 (it does not run: exited)",
+		"web2.On.0.Addresses=10.0.0.99":                         "recreate web/2 (its address on shop_front changes: 10.0.0.99 to 10.0.0.12)",
 		"web2.On.0.Addresses=10.0.0.12,2001:db8::1":             "",
 		"Services.db.Once=true db1.State=exited":                "",
 		"Services.db.Once=true db1.State=exited db1.ExitCode=1": "start db/1 (it does not run: exited)",
 		"+mail1@10.0.0.20 mail1.Name=postman":                   "delete postman (the files have no service mail)",
-		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": "note: shop-web-9 was made by `compose run`, is running, and " +
-			"is not changed",
-		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true web9.State=exited": "delete shop-web-9 (it was made by " +
-			"`compose run`, and has ended)",
-		"web1.Hash=w0 web2.Version=": "refused: shop-web-2 does not tell which Compose made it & version is \"\" & " +
-			"Compose 5.5.0 might not create it again; recreate it once by that Compose",
+		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": "note: shop-web-9 was made by `compose run`, is running, " +
+			"and stays unchanged",
+		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true web9.State=exited": "delete shop-web-9 (`compose run` made " +
+			"it, and it has ended)",
+		"web1.Hash=w0 web2.Version=": "refused: shop-web-2 does not show which Compose made it & version is \"\" & " +
+			"Compose 5.5.0 might not recreate it; recreate it once with that Compose",
 		"web1.Hash=w0 web2.Version=dev": "refused: version is \"dev\"",
-		"Compose=dev web1.Hash=w0": "refused: shop-web-1 was made by Compose \"5.5.0\" & has the version \"dev\", which Berth " +
-			"does not know; name another one with --compose-command",
+		"Compose=dev web1.Hash=w0": "refused: shop-web-1 was made by Compose \"5.5.0\" & has the version \"dev\", " +
+			"which Berth does not know; name another with --compose-command",
 		"unread db1.State=paused web1.State=dead web2.Version=1.29.2 +web8@10.0.0.40 web8.Number=2 web8.Name=twin": "" +
 			"refused: shop-db-1 cannot be reached: it is paused; run `berth check` & shop-web-1 & dead & shop-web-2 was " +
 			"made by Compose 1.29.2, and the compose command is 5.5.0 & shop-cache-1 cannot be inspected & shop-web-2 " +
@@ -56,12 +57,12 @@ func TestMoved(t *testing.T) {
 		{"", "Services.web.Instances.1.On.0.Addresses=10.0.0.50", "the addresses of shop/web/2 have changed"},
 		{"", "-web2", "shop/web/2 is another container: none was"},
 		{"", "Compose=5.6.0", "the compose command was 5.5.0, and is 5.6"},
-		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.1.Path=b.yaml", "the file b.yaml was none of them"},
+		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.1.Path=b.yaml", "the file b.yaml is new"},
 		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.0.Digest=9", "the file a.yaml has changed"},
 		{"front", "front", ""},
 		{internal, internal, ""},
 		{"front", internal, "the network shop_front is recreated now: its internal changes false -> true"},
-		{internal, "front", "the network shop_front is not recreated any more"},
+		{internal, "front", "the network shop_front is no longer recreated"},
 	} {
 		before, err := Draw(inputs(c.before))
 		fine(t, err)
@@ -85,7 +86,7 @@ func TestDrawStartFirst(t *testing.T) {
 	})
 	const recreated = "recreate web/1 (its configuration has changed; its address on shop_front changes: 10.0.0.11 to " +
 		"10.0.0.21)"
-	left := "delete web/1 (an earlier deploy has left it), " + recreated
+	left := "delete web/1 (an earlier deploy left it), " + recreated
 	scenes(t, base+" Services.web.Instances.0.On.0.Addresses=10.0.0.21 *web1@10.0.0.21", true, map[string]string{
 		"":                                      strings.Replace(recreated, "web/1", "web/1 beside", 1),
 		"0123456789ab.State=exited":             left,
@@ -111,14 +112,14 @@ func TestDrawWorkers(t *testing.T) {
 			"(something else changes)",
 		"+mail1@10.0.0.3": "delete mail/1 (the files have no service mail), run migrate/1 " +
 			"(something else changes)",
-		"+migrate1@10.0.0.5 migrate1.State=exited": "delete migrate/1 (a worker is deleted when it has run)",
+		"+migrate1@10.0.0.5 migrate1.State=exited": "delete migrate/1 (a worker is deleted after its run)",
 	})
 }
 
 // TestDrawShares: a container that uses the network, processes or volumes of another one is recreated with it, also if
 // the other one is gone. Containers outside of the project stay.
 func TestDrawShares(t *testing.T) {
-	const used = "recreate log/1 (it uses what shop/web/1 has, which does not stay)"
+	const used = "recreate log/1 (it shares resources of shop/web/1, which does not stay)"
 	scenes(t, "Services.log.Image=web:1 Services.log.Shares=web Services.log.Instances.0.Owner=shop/log/1 "+
 		"Services.log.Instances.0.Number=1 Hashes.log=l1 +log1@10.0.0.5 log1.On= log1.Shares=web1", true,
 		map[string]string{
@@ -126,7 +127,7 @@ func TestDrawShares(t *testing.T) {
 			"web1.Hash=w0":             "recreate web/1 (its configuration has changed), " + used,
 			"web2.Hash=w0":             "recreate web/2 (its configuration has changed)",
 			"web1.State=exited":        "start web/1 (it does not run: exited), " + used,
-			"log1.Shares=before":       "recreate log/1 (it uses what before had, which is gone)",
+			"log1.Shares=before":       "recreate log/1 (it shares resources of before, which is gone)",
 			"log1.Shares=web1,foreign": "",
 		})
 }
@@ -137,9 +138,9 @@ func TestDrawShares(t *testing.T) {
 func TestDrawUnclaimed(t *testing.T) {
 	scenes(t, "Unclaimed.0.Owner=shop/web/3 Unclaimed.0.Service=web Unclaimed.0.Number=3 Unclaimed.0.Why=why "+
 		"Unclaimed.0.Made=true Unclaimed.0.On.0.Planned=front Unclaimed.0.On.0.Has=10.0.0.13", true, map[string]string{
-		"": "delete web/3 (why; it has 10.0.0.13 on front reserved, and no container)",
-		"Unclaimed.0.Made=false": "note: shop/web/3 has 10.0.0.13 on front reserved, and no container, and why; it is not " +
-			"known that a deploy chose that, so that it stays: `berth reservation rm --owner shop/web/3 --everywhere` ends " +
+		"": "delete web/3 (why; it has 10.0.0.13 on front reserved, but no container)",
+		"Unclaimed.0.Made=false": "note: shop/web/3 has 10.0.0.13 on front reserved, but no container, and why; it " +
+			"may not be from a deploy, so it stays: `berth reservation rm --owner shop/web/3 --everywhere` ends " +
 			"the reservation",
 		"Unclaimed.0.InUse=true":       "",
 		"Unclaimed.0.Owner=shop/web/2": "",
@@ -153,10 +154,10 @@ func TestDrawUnclaimed(t *testing.T) {
 func TestTask(t *testing.T) {
 	const dropped = " +mail1@10.0.0.20 +web5@10.0.0.15"
 	scenes(t, "Images=", true, map[string]string{
-		"": "pull db:1, pull web:1, recreate db/1 (its image is to be pulled: db:1), recreate web/1 (its image is to be " +
-			"pulled: web:1), recreate web/2 (its image is to be pulled: web:1)",
-		"Task.Do=recreate Task.Service=web Task.Number=1": "pull web:1, recreate web/1 (its image is to be pulled: web:1; " +
-			"it is asked for)",
+		"": "pull db:1, pull web:1, recreate db/1 (its image will be pulled: db:1), recreate web/1 (its image will " +
+			"be pulled: web:1), recreate web/2 (its image will be pulled: web:1)",
+		"Task.Do=recreate Task.Service=web Task.Number=1": "pull web:1, recreate web/1 (its image will be pulled: " +
+			"web:1; it is requested)",
 		"Task.Do=stop": "stop db/1, stop web/1, stop web/2",
 	})
 	scenes(t, "Task.Do=start", true, map[string]string{
@@ -168,7 +169,7 @@ func TestTask(t *testing.T) {
 		"Task.Service=db web1.State=exited": "",
 		"Task.Service=web Task.Number=1 web1.State=exited": "start web/1 (it does not run: exited)",
 		"Task.Service=web Task.Number=2 web2.State=exited": "start web/2 (it does not run: exited)",
-		"Task.Service=web Task.Number=3": "refused: the files give web 2 replicas, so that there is " +
+		"Task.Service=web Task.Number=3": "refused: the files give web 2 replicas, so there is " +
 			"no web/3",
 		"Task.Service=wbe": `refused: the project shop has no service "wbe"; it has db, web`,
 	})
@@ -181,12 +182,12 @@ func TestTask(t *testing.T) {
 		"Task.Service=web Task.Number=5" + dropped: "stop web/5",
 		dropped: "stop db/1, stop web/1, stop web/2, stop web/5, stop mail/1",
 	})
-	const used = " (it uses what shop/db/1 has, which does not stay)"
+	const used = " (it shares resources of shop/db/1, which does not stay)"
 	scenes(t, "Task.Do=recreate", true, map[string]string{
-		"": "recreate db/1 (it is asked for), recreate web/1 (it is asked for), recreate web/2 (it is asked for)",
-		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is asked for), recreate web/2 " +
-			"(its configuration has changed; it is asked for)",
-		"Task.Service=db Services.web.Shares=db web1.Shares=db1 web2.Shares=db1": "recreate db/1 (it is asked for), " +
+		"": "recreate db/1 (it is requested), recreate web/1 (it is requested), recreate web/2 (it is requested)",
+		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is requested), recreate web/2 " +
+			"(its configuration has changed; it is requested)",
+		"Task.Service=db Services.web.Shares=db web1.Shares=db1 web2.Shares=db1": "recreate db/1 (it is requested), " +
 			"recreate web/1" + used + ", recreate web/2" + used,
 		"Task.Service=mail" + dropped: `refused: has no service "mail"`,
 		"Task.Service=web Task.Number=2 web1.On.0.Addresses=10.0.0.12 web2.On.0.Addresses=10.0.0.11": "refused: " +
@@ -227,8 +228,8 @@ func TestDrawNetwork(t *testing.T) {
 		"Wants.Pools.0.Gateway=10.0.0.254": recreated("the gateway of its subnet 10.0.0.0/24 changes 10.0.0.1 " +
 			"-> 10.0.0.254"),
 		"Wants.Pools.0.Gateway=10.0.0.1": "",
-		"Wants.Internal=true Has.On.2.ID=x Has.On.2.Name=probe": "refused: the container probe is on it, which is not of " +
-			"this project",
+		"Wants.Internal=true Has.On.2.ID=x Has.On.2.Name=probe": "refused: the container probe of another project " +
+			"is on it",
 		"Wants.Network=shop_back": "recreate db/1" + off + ", recreate web/1" + off + ", recreate web/2" + off,
 	})
 }
@@ -237,10 +238,10 @@ func TestDrawNetwork(t *testing.T) {
 // on it stays as it is.
 func TestDrawNetworkLasting(t *testing.T) {
 	const base, change = "front Wants.Internal=true ", "its internal changes false -> true"
-	const asked = " (the network shop_front is recreated: " + change + "; it is asked for)"
-	const whole = "refused: for that the project is deployed as a whole"
+	const asked = " (the network shop_front is recreated: " + change + "; it is requested)"
+	const whole = "refused: that requires a deploy of the whole project"
 	scenes(t, base, true, map[string]string{
-		"Task.Do=recreate": "recreate db/1 (it is asked for), recreate web/1" + asked + ", recreate web/2" + asked +
+		"Task.Do=recreate": "recreate db/1 (it is requested), recreate web/1" + asked + ", recreate web/2" + asked +
 			", network shop_front",
 		"Task.Do=stop":  "stop db/1, stop web/1, stop web/2",
 		"Task.Do=start": whole,
@@ -248,17 +249,17 @@ func TestDrawNetworkLasting(t *testing.T) {
 	})
 	for guest, all := range map[string]map[string]string{
 		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": {
-			"": "refused: the network shop_front is recreated: " + change + ", and the container shop-web-9 is on it, which " +
-				"is left as it is; remove it, or take it off the network",
-			"web9.State=created": "refused: the container shop-web-9 is on it, which is left as it is",
-			"web9.State=exited":  "delete shop-web-9 (it was made by `compose run`, and has ended), " + recreated(change),
+			"": "refused: the network shop_front is recreated: " + change + ", and the container shop-web-9 is on " +
+				"it and stays unchanged; remove or disconnect it",
+			"web9.State=created": "refused: the container shop-web-9 is on it and stays unchanged",
+			"web9.State=exited":  "delete shop-web-9 (`compose run` made it, and it has ended), " + recreated(change),
 		},
 		"+web5@10.0.0.15": {
 			"":                 "delete web/5 (the files want 2 of web), " + recreated(change),
-			"Task.Do=recreate": "refused: the container shop-web-5 is on it, which is left as it is",
+			"Task.Do=recreate": "refused: the container shop-web-5 is on it and stays unchanged",
 		},
 		"+migrate1@10.0.0.16 migrate1.ImageID=sha256:ff": {
-			"": "refused: the container shop-migrate-1 is on it, which is left as it is",
+			"": "refused: the container shop-migrate-1 is on it and stays unchanged",
 			"Hashes.migrate=m2": strings.Replace(recreated(change), ", network", ", run migrate/1 (it has not run yet), network",
 				1),
 		},
@@ -272,7 +273,7 @@ func TestDrawNetworkLasting(t *testing.T) {
 		scenes(t, base+on, true, all)
 	}
 	scenes(t, base+"Services.web.Update.StartFirst=true *web1@10.0.0.11 web1.On= Has.On= Has.On.0.ID=0123456789ab "+
-		"Has.On.0.Project=shop", true, map[string]string{"": "delete web/1 (an earlier deploy has left it), recreate " +
+		"Has.On.0.Project=shop", true, map[string]string{"": "delete web/1 (an earlier deploy left it), recreate " +
 		"web/1 (it is not on the network shop_front), network shop_front"})
 }
 
@@ -311,8 +312,8 @@ func TestDrawVolumes(t *testing.T) {
 		"Volumes.data.Driver=nfs Stored.shop_data.Project=other": "refused: is of the project other",
 		"Volumes.data.Driver=nfs Stored.shop_data.Users.2.ID=x Stored.shop_data.Users.2.Name=guest " +
 			"Stored.shop_data.Users.2.Project=other": "refused: the container guest of the project other uses it",
-		"Volumes.data.Driver=nfs Task.Do=recreate Task.Service=web": "refused: the container shop-db1, which is left as " +
-			"it is, has it",
+		"Volumes.data.Driver=nfs Task.Do=recreate Task.Service=web": "refused: the container shop-db1, which stays " +
+			"unchanged, has it",
 		"Volumes.log.Driver=nfs Task.Do=recreate Task.Service=web": "recreate web/1, recreate web/2",
 	})
 }

@@ -101,7 +101,7 @@ func (r *run) regain(ctx context.Context, one *Instance) error {
 	free, err := r.Regain(ctx, one)
 	if len(free) > 0 {
 		r.tell(Event{Step: freeing, Instance: one.Owner,
-			Detail: deploy.Listed(free, ", ") + ", which no endpoint has any more"})
+			Detail: deploy.Listed(free, ", ") + ", which no endpoint has"})
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 		}
 		r.tell(Event{Step: naming, Instance: one.Owner, Detail: ought})
 		if err := r.Engine.Rename(ctx, id, ought); err != nil {
-			return fmt.Errorf("it works, and cannot be called %s: %w", ought, err)
+			return fmt.Errorf("it works, but cannot be renamed to %s: %w", ought, err)
 		}
 	}
 	for _, a := range one.On {
@@ -162,7 +162,7 @@ func (r *run) clear(ctx context.Context, one *Instance) error {
 		for _, other := range s.Instances {
 			if other != one && other.Do == Recreate && other.standsIn(one) {
 				if err := r.down(ctx, other); err != nil {
-					return fmt.Errorf("%s, which has an address of it: %w", other.Owner, err)
+					return fmt.Errorf("%s, which has one of its addresses: %w", other.Owner, err)
 				}
 			}
 		}
@@ -192,11 +192,11 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	}
 	switch {
 	case c.Number != one.Number:
-		return fmt.Errorf("it is number %d of %s that was made, and %d was meant", c.Number, s.Name, one.Number)
+		return fmt.Errorf("number %d of %s was made instead of %d", c.Number, s.Name, one.Number)
 	case s.Hash != "" && c.Hash != s.Hash && !r.unchanged(ctx, s, &c):
 		return fmt.Errorf("the files have changed since the plan was made: %s has another configuration", s.Name)
 	case s.Worker && c.Forever:
-		return fmt.Errorf("a worker ends, and the restart policy of %s starts it again for ever; write restart: \"no\" "+
+		return fmt.Errorf("a worker ends, but the restart policy of %s restarts it forever; write restart: \"no\" "+
 			"or on-failure", s.Name)
 	}
 	for _, a := range one.On {
@@ -231,7 +231,7 @@ func (r *run) works(ctx context.Context, s *Service, one *Instance, id string, c
 	for _, a := range one.On {
 		on, _ := c.At(a.Network)
 		if c.Runs() && !sameAddresses(on.Addresses, a.Gets) {
-			return fmt.Errorf("%s runs with %s on %s, and %s is reserved for it", c.Name, deploy.Listed(on.Addresses,
+			return fmt.Errorf("%s runs with %s on %s, but %s is reserved for it", c.Name, deploy.Listed(on.Addresses,
 				", "), a.Network,
 				deploy.Listed(a.Gets, ", "))
 		}

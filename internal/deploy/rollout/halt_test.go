@@ -162,7 +162,7 @@ func TestRunNetworkLasting(t *testing.T) {
 		Addresses: map[string]string{"front": "10.0.0.99"}})
 	s.small.takes()
 	err := s.carries(context.Background(), p)
-	if err == nil || !strings.Contains(err.Error(), "the container shop-web-run-1 is on it, which is left as it is") {
+	if err == nil || !strings.Contains(err.Error(), "the container shop-web-run-1 is on it and stays unchanged") {
 		t.Errorf("it says %v", err)
 	}
 	if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "leave") {

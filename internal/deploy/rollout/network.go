@@ -44,7 +44,7 @@ func (d *drawing) networks() {
 		renewed := &Network{Name: n.Has.Name, ID: n.Has.ID, Why: why}
 		change := renewed.describe()
 		if do := d.in.Task.Do; do == Start || do == Recreate && d.in.Task.Service != "" {
-			d.problem("%s; for that the project is deployed as a whole", change)
+			d.problem("%s; that requires a deploy of the whole project", change)
 			continue
 		}
 		for _, guest := range n.Has.On {
@@ -81,11 +81,11 @@ func (n *Network) describe() string {
 }
 
 func foreignGuest(name string) error {
-	return fmt.Errorf("the container %s is on it, which is not of this project; take it off the network", name)
+	return fmt.Errorf("the container %s of another project is on it; disconnect it", name)
 }
 
 func lastingGuest(name string) error {
-	return fmt.Errorf("the container %s is on it, which is left as it is; remove it, or take it off the network", name)
+	return fmt.Errorf("the container %s is on it and stays unchanged; remove or disconnect it", name)
 }
 
 // leftOn refuses to recreate a network while a container of the project is on it that the plan does not change, such as
@@ -313,7 +313,7 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 		}
 		left, err := r.Engine.Leave(ctx, &now, guest.ID)
 		if err != nil {
-			return fmt.Errorf("the container %s does not leave it: %w", guest.Name, err)
+			return fmt.Errorf("cannot disconnect the container %s: %w", guest.Name, err)
 		}
 		r.left[guest.ID] = append(r.left[guest.ID], left)
 	}
@@ -330,7 +330,7 @@ func movedNetworks(p, now *Plan) (moved []string) {
 	}
 	for _, before := range p.Networks {
 		if !slices.ContainsFunc(now.Networks, func(n *Network) bool { return n.Name == before.Name }) {
-			moved = append(moved, fmt.Sprintf("the network %s is not recreated any more", before.Name))
+			moved = append(moved, fmt.Sprintf("the network %s is no longer recreated", before.Name))
 		}
 	}
 	return moved

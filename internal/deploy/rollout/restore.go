@@ -15,7 +15,7 @@ type canaryError struct {
 }
 
 func (e *canaryError) Error() string {
-	return fmt.Sprintf("a canary of %s failed, and the others are as they were: %v", e.service, e.err)
+	return fmt.Sprintf("a canary of %s failed, and the others are unchanged: %v", e.service, e.err)
 }
 
 func (e *canaryError) Unwrap() error { return e.err }
@@ -43,7 +43,7 @@ func (r *run) restore(ctx context.Context) (failed []error) {
 				continue
 			}
 			if err := r.back(ctx, one, d); err != nil {
-				failed = append(failed, fmt.Errorf("%s ran and does not now: %w", one.Owner, err))
+				failed = append(failed, fmt.Errorf("%s ran and does not run now: %w", one.Owner, err))
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (r *run) restore(ctx context.Context) (failed []error) {
 // back makes a stopped container run as before, on the networks that it had to leave.
 func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	if d.left {
-		return errors.New("its container had to go for another one; the next deploy makes it")
+		return errors.New("its container was removed for another one; the next deploy recreates it")
 	}
 	if err := r.Held(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	for _, left := range r.left[one.Container] {
 		err := r.Engine.Return(context.WithoutCancel(ctx), left, one.Container, one.fixed(left.Network))
 		if err != nil {
-			return fmt.Errorf("it is off the network %s: %w", left.Network, err)
+			return fmt.Errorf("it is not on the network %s: %w", left.Network, err)
 		}
 	}
 	return r.again(ctx, one)

@@ -121,7 +121,7 @@ func (r *run) delete(ctx context.Context, one *Instance) error {
 		return err
 	}
 	if err := r.Release(ctx, one.Owner); err != nil {
-		return fmt.Errorf("what is reserved for it cannot be released, so that it stays: %w", err)
+		return fmt.Errorf("cannot release its reservations, so it stays: %w", err)
 	}
 	if one.Container == "" { // it was removed by hand
 		return nil

@@ -197,7 +197,7 @@ func TestRun(t *testing.T) {
 	s.wants("web has changed",
 		workRuns+", drain web/1, stop web/1, remove web/1, make web/1, start web/1, drain web/2, stop web/2, "+
 			"remove web/2, make web/2, start web/2")
-	s.tells("web has changed", "make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted; "+
+	s.tells("web has changed", "make shop/work/1; run shop/work/1; done shop/work/1 it has run and was deleted; "+
 		"drain shop/web/1 shop-web-1; stop shop/web/1 shop-web-1; remove shop/web/1 shop-web-1 canary; "+
 		"make shop/web/1 canary; watch shop/web/1 canary; done shop/web/1 canary; "+
 		"drain shop/web/2 shop-web-2; stop shop/web/2 shop-web-2; remove shop/web/2 shop-web-2; "+
@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 		workRuns+", stop side/1, stop db/1, remove db/1, make db/1, start db/1, remove side/1, make side/1, "+
 			"start side/1")
 	s.tells("the database has changed",
-		"make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted; "+
+		"make shop/work/1; run shop/work/1; done shop/work/1 it has run and was deleted; "+
 			"stop shop/side/1 shop-side-1; stop shop/db/1 shop-db-1; snapshot shop/db/1; "+
 			"remove shop/db/1 shop-db-1 canary; make shop/db/1 canary; watch shop/db/1 canary; "+
 			"done shop/db/1 canary; remove shop/side/1 shop-side-1 canary; make shop/side/1 canary; "+
@@ -230,7 +230,7 @@ func TestRun(t *testing.T) {
 		"stop web/1, release shop/web/1, remove web/1, stop web/2, release shop/web/2, remove web/2, "+workRuns)
 	s.tells("web is dropped", "stop shop/web/1 shop-web-1; remove shop/web/1 shop-web-1; done shop/web/1 deleted; "+
 		"stop shop/web/2 shop-web-2; remove shop/web/2 shop-web-2; done shop/web/2 deleted; "+
-		"make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted")
+		"make shop/work/1; run shop/work/1; done shop/work/1 it has run and was deleted")
 }
 
 // TestRunFails: if a worker, a drain, a snapshot or a canary fails, the deploy ends, and what ran before continues
@@ -246,7 +246,8 @@ func TestRunFails(t *testing.T) {
 		"drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
 			s.hashes["web"], s.small.fails["drain"] = "w2", 1
-		}, allRun, "a canary of web failed, and the others are as they were: shop/web/1: it was not drained, and continues"},
+		}, allRun, "a canary of web failed, and the others are unchanged: shop/web/1: it was not drained, and " +
+			"continues"},
 		"slow drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"wait"}, Timeout: 10 * time.Millisecond}
 			s.hashes["web"], s.small.fails["hang"] = "w2", 1
@@ -254,7 +255,7 @@ func TestRunFails(t *testing.T) {
 		"snapshot": {func(s *shop) {
 			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "echo full; exit 9"}, Timeout: time.Minute}
 			s.hashes["db"] = "d2"
-		}, allRun, `no snapshot was taken, and it is as it was: exit status 9; it said "full"`},
+		}, allRun, `no snapshot was taken, and it is unchanged: exit status 9; it said "full"`},
 		"slow snapshot": {func(s *shop) {
 			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "sleep 1000 & wait"},
 				Timeout: 10 * time.Millisecond}
@@ -307,7 +308,7 @@ func TestRunStartFirst(t *testing.T) {
 	s.wants("exchanged", "make work/1, start work/1, stop work/1, remove work/1, release shop/work/1, make web/1+, "+
 		"start web/1+, stop web/1, remove web/1, rename web/1+, make web/2+, start web/2+, stop web/2, "+
 		"remove web/2, rename web/2+")
-	s.tells("exchanged", "make shop/work/1; run shop/work/1; done shop/work/1 it has run, and is deleted; "+
+	s.tells("exchanged", "make shop/work/1; run shop/work/1; done shop/work/1 it has run and was deleted; "+
 		"make shop/web/1 canary; watch shop/web/1 canary; stop shop/web/1 shop-web-1; "+
 		"remove shop/web/1 shop-web-1 canary; rename shop/web/1 shop-web-1; done shop/web/1 canary; "+
 		"make shop/web/2; watch shop/web/2; stop shop/web/2 shop-web-2; remove shop/web/2 shop-web-2; "+

@@ -9,7 +9,7 @@ import (
 func (p *Plan) Moved(now *Plan) (moved []string) {
 	say := func(format string, args ...any) { moved = append(moved, fmt.Sprintf(format, args...)) }
 	if p.Project != now.Project {
-		say("it is of the project %s, and the files are of %s", p.Project, now.Project)
+		say("it belongs to the project %s, but the files to %s", p.Project, now.Project)
 	}
 	if p.Compose != now.Compose {
 		say("the compose command was %s, and is %s", p.Compose, now.Compose)
@@ -22,7 +22,7 @@ func (p *Plan) Moved(now *Plan) (moved []string) {
 	for _, s := range now.Services {
 		switch before := was[s.Name]; {
 		case before == nil:
-			say("there is a service %s now", s.Name)
+			say("there is a new service %s", s.Name)
 		case before.Hash != s.Hash:
 			say("the configuration of %s has changed", s.Name)
 		case before.ImageID != s.ImageID || !slices.Equal(before.Digests, s.Digests):
@@ -33,7 +33,7 @@ func (p *Plan) Moved(now *Plan) (moved []string) {
 	}
 	for _, s := range p.Services {
 		if was[s.Name] != nil {
-			say("there is no service %s any more", s.Name)
+			say("the service %s is gone", s.Name)
 		}
 	}
 	moved = slices.Concat(moved, movedNetworks(p, now), movedVolumes(p, now))
@@ -47,7 +47,7 @@ func movedFiles(before, now []File) (moved []string) {
 	}
 	for _, f := range now {
 		if digest, there := was[f.Path]; !there {
-			moved = append(moved, fmt.Sprintf("the file %s was none of them", f.Path))
+			moved = append(moved, fmt.Sprintf("the file %s is new", f.Path))
 		} else if digest != f.Digest {
 			moved = append(moved, fmt.Sprintf("the file %s has changed", f.Path))
 		}
@@ -55,7 +55,7 @@ func movedFiles(before, now []File) (moved []string) {
 	}
 	for _, f := range before {
 		if _, left := was[f.Path]; left {
-			moved = append(moved, fmt.Sprintf("the file %s is none of them any more", f.Path))
+			moved = append(moved, fmt.Sprintf("the file %s is gone", f.Path))
 		}
 	}
 	return moved
@@ -72,23 +72,23 @@ func movedInstances(p, now *Plan) (moved []string) {
 		delete(was, one.place())
 		switch {
 		case before == nil:
-			moved = append(moved, fmt.Sprintf("%s was not there", one.Owner))
+			moved = append(moved, fmt.Sprintf("%s is new", one.Owner))
 		case before.Container != one.Container:
 			moved = append(moved, fmt.Sprintf("%s is another container: %s was %s", one.Owner, named(one.Container),
 				named(before.Container)))
 		case before.State != one.State:
 			moved = append(moved, fmt.Sprintf("the container %s was %s, and is %s", one.Name, before.State, one.State))
 		case before.Successor != one.Successor:
-			moved = append(moved, fmt.Sprintf("what stands beside %s is another container", one.Owner))
+			moved = append(moved, fmt.Sprintf("another container stands next to %s", one.Owner))
 		case !sameOn(before, one):
 			moved = append(moved, fmt.Sprintf("the addresses of %s have changed", one.Owner))
 		case before.Do != one.Do:
-			moved = append(moved, fmt.Sprintf("what becomes of %s was %s, and is %s", one.Owner, before.Do, one.Do))
+			moved = append(moved, fmt.Sprintf("the action for %s was %s, and is %s", one.Owner, before.Do, one.Do))
 		}
 	}
 	for _, one := range p.all() {
 		if was[one.place()] != nil {
-			moved = append(moved, fmt.Sprintf("%s is not there any more", one.Owner))
+			moved = append(moved, fmt.Sprintf("%s is gone", one.Owner))
 		}
 	}
 	return moved
@@ -110,13 +110,13 @@ func movedVolumes(p, now *Plan) (moved []string) {
 	}
 	for _, v := range now.Volumes {
 		if before := was[v.Name]; before == nil || before.Do != v.Do || before.From != v.From || before.Saved != v.Saved {
-			moved = append(moved, fmt.Sprintf("the volume %s is to be handled in another way: %s", v.Name, v.Do))
+			moved = append(moved, fmt.Sprintf("the action for the volume %s has changed: %s", v.Name, v.Do))
 		}
 		delete(was, v.Name)
 	}
 	for _, v := range p.Volumes {
 		if was[v.Name] != nil {
-			moved = append(moved, fmt.Sprintf("the volume %s is not to be handled any more (%s)", v.Name, v.Do))
+			moved = append(moved, fmt.Sprintf("the volume %s is no longer handled (%s)", v.Name, v.Do))
 		}
 	}
 	return moved

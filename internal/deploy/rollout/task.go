@@ -31,7 +31,7 @@ func (d *drawing) asked(service string, one *Instance) []string {
 	if t.Do != Recreate || t.Service != "" && service != t.Service || t.Number > 0 && one.Number != t.Number {
 		return nil
 	}
-	return []string{"it is asked for"}
+	return []string{"it is requested"}
 }
 
 // narrow removes from the plan what its task does not cover.
@@ -82,7 +82,7 @@ func (d *drawing) named() {
 			continue
 		}
 		if t.Number > len(s.Instances) {
-			d.problem("the files give %s %d replicas, so that there is no %s", s.Name, len(s.Instances), t.Title())
+			d.problem("the files give %s %d replicas, so there is no %s", s.Name, len(s.Instances), t.Title())
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (d *drawing) inTheWay() {
 			}
 			for _, a := range one.On {
 				if name := d.holderOf(&a, one); name != "" {
-					d.problem("%s gets %s on %s, which the container %s has until the project is deployed as a whole",
+					d.problem("%s gets %s on %s, which the container %s has until the whole project is deployed",
 						one.Owner, deploy.Listed(a.Gets, ", "), a.Network, name)
 				}
 			}

@@ -143,7 +143,7 @@ func (sh *shift) clear(ctx context.Context, s *Service) {
 		}
 	}
 	for _, w := range good {
-		sh.tell(Event{Step: Done, Instance: w.Owner, Detail: "it has run, and is deleted"})
+		sh.tell(Event{Step: Done, Instance: w.Owner, Detail: "it has run and was deleted"})
 	}
 }
 

@@ -27,10 +27,11 @@ func (d *drawing) unclaimed() {
 		case u.InUse || d.names(u.Owner) || d.hasContainer(u.Owner):
 		case u.Made:
 			d.plan.Delete = append(d.plan.Delete, &Instance{Owner: u.Owner, Service: u.Service, Number: u.Number,
-				Do: Delete, Why: []string{u.Why, fmt.Sprintf("it has %s reserved, and no container", u.has())}, On: u.On})
+				Do: Delete, Why: []string{u.Why, fmt.Sprintf("it has %s reserved, but no "+
+					"container", u.has())}, On: u.On})
 		default:
-			d.note("%s has %s reserved, and no container, and %s; it is not known that a deploy chose that, so that it "+
-				"stays: `berth reservation rm --owner %s --everywhere` ends the reservation", u.Owner, u.has(), u.Why, u.Owner)
+			d.note("%s has %s reserved, but no container, and %s; it may not be from a deploy, so it stays: `berth "+
+				"reservation rm --owner %s --everywhere` ends the reservation", u.Owner, u.has(), u.Why, u.Owner)
 		}
 	}
 }

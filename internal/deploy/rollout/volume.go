@@ -146,7 +146,7 @@ func (d *volumeDrawing) record(o *ipam.Orphan) {
 		d.add(&Volume{Name: o.Volume, Do: use, Why: []string{"a service uses it again"}})
 	case o.Stage == ipam.OrphanSaving && whole:
 		d.add(&Volume{Name: o.Volume, Do: discard, Of: o.Of,
-			Why: []string{"a deploy before was cut off while it copied " + o.Of + ", which is whole"}})
+			Why: []string{"an earlier deploy was interrupted while it copied " + o.Of + ", which is complete"}})
 	case o.Stage == ipam.OrphanSaving || !d.uses[o.Of]:
 		d.add(&Volume{Name: o.Volume, Do: orphan, Of: o.Of, Services: servicesOf(o), Foreign: o.Foreign,
 			Why: []string{"it holds the content of " + o.Of + ", which no service uses any more"}})
@@ -170,7 +170,7 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 	has := d.stored[want.Name]
 	switch {
 	case begun >= 0:
-		v.Why = []string{"a deploy before was cut off while it recreated it"}
+		v.Why = []string{"an earlier deploy was interrupted while it recreated it"}
 		o := &d.in.Orphans[begun]
 		v.From, v.Foreign = o.Volume, o.Foreign
 		d.restart(v, d.stored[o.Volume])
@@ -222,8 +222,8 @@ func (d *volumeDrawing) before(want *deploy.Volume) *scene.Stored {
 // restart recreates the containers of a copied volume. It refuses to copy a volume that others use, too.
 func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 	if has.Name == v.Name && has.Project != "" && has.Project != d.in.Project {
-		d.problem("the volume %s is to be recreated (%s), and is of the project %s; declare it external, or give it "+
-			"another name", v.Name, strings.Join(v.Why, "; "), has.Project)
+		d.problem("the volume %s would be recreated (%s), but belongs to the project %s; declare it external, or "+
+			"give it another name", v.Name, strings.Join(v.Why, "; "), has.Project)
 		return
 	}
 	for i := range has.Users {
@@ -233,7 +233,8 @@ func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 		}
 		if u.Project != d.in.Project {
 			if has.Name == v.Name || u.Runs {
-				d.problem("the volume %s is to be copied (%s), and the container %s uses it; remove that first", has.Name,
+				d.problem("the volume %s would be copied (%s), but the container %s uses it; remove that "+
+					"first", has.Name,
 					strings.Join(v.Why, "; "), u.Title())
 			}
 			continue
@@ -273,7 +274,7 @@ func (d *drawing) narrowVolumes() {
 			s.Update.MaxInFlight = 1
 			if s.Update.StartFirst {
 				s.Update.StartFirst = false
-				d.note("%s is stopped before it is recreated, since its volume %s is copied", name, v.Name)
+				d.note("%s is stopped before it is recreated, because its volume %s is copied", name, v.Name)
 			}
 		}
 	}
@@ -293,8 +294,8 @@ func (d *drawing) leftWith(v *Volume, has *scene.Stored) {
 		if u.Copier || u.Project != d.in.Project || has.Name != v.Name && !u.Runs || d.plan.instance(u.ID) != nil {
 			continue
 		}
-		d.problem("the volume %s is recreated, and the container %s, which is left as it is, has it: remove that, or "+
-			"deploy the project as a whole", v.Name, u.Name)
+		d.problem("the volume %s is recreated, but the container %s, which stays unchanged, has it: remove that, or "+
+			"deploy the whole project", v.Name, u.Name)
 	}
 }
 

@@ -20,7 +20,7 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 	runs, why := changes, "something else changes"
 	switch {
 	case d.in.Task.Do == Recreate:
-		runs, why = true, "it is asked for"
+		runs, why = true, "it is requested"
 	case !has:
 		runs, why = true, "it has not run yet"
 	case ran.Hash != planned.Hash:
@@ -40,9 +40,9 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 			}
 			planned.Instances = append(planned.Instances, one)
 		case c != nil && !c.Runs():
-			d.remove(c, "a worker is deleted when it has run")
+			d.remove(c, "a worker is deleted after its run")
 		case c != nil:
-			d.note("the worker %s runs, which no deploy has started, and is not changed", c.Name)
+			d.note("the worker %s runs, but no deploy started it; it stays unchanged", c.Name)
 		}
 	}
 	d.surplus(s, there)
@@ -55,10 +55,10 @@ func (d *drawing) oneOffs() {
 		switch {
 		case !c.OneOff:
 		case c.State == "exited":
-			one := d.remove(c, "it was made by `compose run`, and has ended")
+			one := d.remove(c, "`compose run` made it, and it has ended")
 			one.Owner = c.Name
 		default:
-			d.note("%s was made by `compose run`, is %s, and is not changed", c.Name, c.State)
+			d.note("%s was made by `compose run`, is %s, and stays unchanged", c.Name, c.State)
 		}
 	}
 }

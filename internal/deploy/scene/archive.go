@@ -43,7 +43,7 @@ func (e *Engine) NewCopier(ctx context.Context, project, image, from, to string)
 	for _, volume := range []string{from, to} {
 		id, err := e.holder(ctx, project, image, volume, volume == from)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("no container can be made that copies %s to %s: %w", from, to, err),
+			return nil, errors.Join(fmt.Errorf("cannot create a container that copies %s to %s: %w", from, to, err),
 				c.Close(ctx))
 		}
 		c.ids = append(c.ids, id)
@@ -80,7 +80,7 @@ func (c *Copier) Close(ctx context.Context) (err error) {
 func (e *Engine) removeCopier(ctx context.Context, id string) error {
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true, Force: true})
 	if err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("the container %s, by which volumes were copied, cannot be removed: %w", id, err)
+		return fmt.Errorf("the container %s, which copied volumes, cannot be removed: %w", id, err)
 	}
 	return nil
 }

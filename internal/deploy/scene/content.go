@@ -54,7 +54,7 @@ func sameEntry(a, b *tar.Header) error {
 	case a.Name != b.Name:
 		return differ("%s and %s are in only one of them", a.Name, b.Name)
 	case a.Typeflag != b.Typeflag:
-		return differ("%s is of another kind", a.Name)
+		return differ("%s has another type", a.Name)
 	case a.Linkname != b.Linkname:
 		return differ("%s leads to %s and to %s", a.Name, a.Linkname, b.Linkname)
 	case a.Size != b.Size:
@@ -62,7 +62,7 @@ func sameEntry(a, b *tar.Header) error {
 	case a.Mode != b.Mode:
 		return differ("%s has the mode %o and %o", a.Name, a.Mode, b.Mode)
 	case a.Uid != b.Uid || a.Gid != b.Gid:
-		return differ("%s is of %d:%d and of %d:%d", a.Name, a.Uid, a.Gid, b.Uid, b.Gid)
+		return differ("%s belongs to %d:%d and to %d:%d", a.Name, a.Uid, a.Gid, b.Uid, b.Gid)
 	case !a.ModTime.Equal(b.ModTime):
 		return differ("%s is of %s and of %s", a.Name, a.ModTime, b.ModTime)
 	case a.Devmajor != b.Devmajor || a.Devminor != b.Devminor:
@@ -102,7 +102,7 @@ func holdsContent(whole, part io.Reader) error {
 			return err
 		}
 		if h.Typeflag != has.Typeflag {
-			return differ("%s is of another kind", h.Name)
+			return differ("%s has another type", h.Name)
 		}
 		if h.Typeflag == tar.TypeDir {
 			continue

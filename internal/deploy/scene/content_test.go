@@ -81,7 +81,7 @@ func TestSameContent(t *testing.T) {
 	for row := range ipamtest.Rows(2, `
 		volume/d is in only one of them | 4
 		volume/d and volume/e are in only one of them | 4 {"Name": "volume/e"}
-		volume/d is of another kind | 4 {"Typeflag": 51, "Content": ""}
+		volume/d has another type | 4 {"Typeflag": 51, "Content": ""}
 		volume/b leads to volume/a and to volume | 2 {"Linkname": "volume"}
 		volume/c leads to a and to d | 3 {"Linkname": "d"}
 		volume/d has 1 bytes and 2 | 4 {"Content": "dd"}

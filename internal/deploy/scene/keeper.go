@@ -35,7 +35,7 @@ func (e *Engine) Keep(ctx context.Context, id, name, image string) (string, erro
 		Config:     &container.Config{Image: image, Entrypoint: []string{neverStarted}, Labels: labels},
 		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: mounts}})
 	if err != nil {
-		return "", fmt.Errorf("no container can be made that keeps its volumes without names: %w", err)
+		return "", fmt.Errorf("cannot create a container that keeps its anonymous volumes: %w", err)
 	}
 	return made.ID, nil
 }

@@ -127,13 +127,13 @@ func stored(v *volume.Volume) Stored {
 // the project.
 func (s *Stored) Differs(driver string, options, labels map[string]string) (why []string) {
 	if driver = cmp.Or(driver, localDriver); s.Driver != driver {
-		why = append(why, fmt.Sprintf("its driver is %s, and is to be %s", s.Driver, driver))
+		why = append(why, fmt.Sprintf("its driver is %s, but should be %s", s.Driver, driver))
 	}
 	if had, wanted := said(s.Options), said(options); !maps.Equal(had, wanted) {
-		why = append(why, fmt.Sprintf("its driver_opts are %s, and are to be %s", listed(had), listed(wanted)))
+		why = append(why, fmt.Sprintf("its driver_opts are %s, but should be %s", listed(had), listed(wanted)))
 	}
 	if had, wanted := said(s.Labels), said(labels); s.Key != "" && !maps.Equal(had, wanted) {
-		why = append(why, fmt.Sprintf("its labels are %s, and are to be %s", listed(had), listed(wanted)))
+		why = append(why, fmt.Sprintf("its labels are %s, but should be %s", listed(had), listed(wanted)))
 	}
 	return why
 }
@@ -166,7 +166,7 @@ func (e *Engine) MakeCopyVolume(ctx context.Context, name, of, project string) e
 	_, err := e.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Driver: localDriver,
 		Labels: map[string]string{labelCopyOf: of, labelCopyFor: project}})
 	if err != nil {
-		return fmt.Errorf("the volume %s cannot be made: %w", name, err)
+		return fmt.Errorf("the volume %s cannot be created: %w", name, err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (e *Engine) look(ctx context.Context, id string,
 func ended(c *container.InspectResponse) (bool, error) {
 	switch {
 	case c.State == nil:
-		return false, errors.New("the engine says nothing of its state")
+		return false, errors.New("the engine does not report its state")
 	case c.State.Status == container.StateDead, c.State.Status == container.StateRemoving:
 		return false, fmt.Errorf("the engine calls it %s", c.State.Status)
 	case c.State.Status != container.StateExited:
@@ -79,7 +79,7 @@ func ended(c *container.InspectResponse) (bool, error) {
 func judge(c *container.InspectResponse, restarts int, watched time.Duration, span Span) (works bool, err error) {
 	switch {
 	case c.State == nil:
-		return false, errors.New("the engine says nothing of its state")
+		return false, errors.New("the engine does not report its state")
 	case c.State.Status == container.StateExited, c.State.Status == container.StateDead:
 		return false, fmt.Errorf("it ended with exit code %d after %s", c.State.ExitCode, watched.Round(time.Second))
 	case c.RestartCount != restarts || c.State.Status == container.StateRestarting:
@@ -89,9 +89,9 @@ func judge(c *container.InspectResponse, restarts int, watched time.Duration, sp
 	case c.State.Health.Status == container.Healthy:
 		return true, nil
 	case c.State.Health.Status == container.Unhealthy:
-		return false, fmt.Errorf("its healthcheck says that it is unhealthy%s", lastCheck(c.State.Health))
+		return false, fmt.Errorf("its healthcheck reports it as unhealthy%s", lastCheck(c.State.Health))
 	case watched >= span.Most:
-		return false, fmt.Errorf("its healthcheck has not said that it is healthy within %s%s", span.Most,
+		return false, fmt.Errorf("its healthcheck has not reported it as healthy within %s%s", span.Most,
 			lastCheck(c.State.Health))
 	}
 	return false, nil

@@ -25,9 +25,9 @@ func TestJudge(t *testing.T) {
 		paused | | 2m | 2m | false it is paused, and does not run after 2m0s
 		created | | 1m | 5s | false it is created, and does not run after 1m0s
 		running | starting | 59s | 5s | false <nil>
-		running | starting | 1m | 5s | false its healthcheck has not said that it is healthy within 1m0s
+		running | starting | 1m | 5s | false its healthcheck has not reported it as healthy within 1m0s
 		running | healthy | 0s | 5s | true <nil>
-		running | unhealthy | 0s | 5s | false its healthcheck says that it is unhealthy
+		running | unhealthy | 0s | 5s | false its healthcheck reports it as unhealthy
 		exited | 3 | 1s | 5s | false it ended with exit code 3 after 1s
 	`) {
 		state := container.State{Status: container.ContainerState(row[0])}

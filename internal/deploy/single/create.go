@@ -69,7 +69,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	made := f.made
 	f.mu.Unlock()
 	if made > 1 {
-		return nil, fmt.Errorf("a second container is not made: %s is one", f.replica.title())
+		return nil, fmt.Errorf("Berth makes no second container: %s is one", f.replica.title())
 	}
 	c := object{}
 	if err := readBody(r, &c); err != nil {
@@ -84,7 +84,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	service, number := labels[docker.LabelService], labels[docker.LabelNumber]
 	if labels[docker.LabelProject] != f.project || service != f.replica.Service ||
 		number != strconv.Itoa(f.replica.Number) || isOneOff(labels) {
-		return nil, fmt.Errorf("what is made is %s/%s of the project %s; asked for was %s of %s", service, number,
+		return nil, fmt.Errorf("Compose makes %s/%s of the project %s; requested was %s of %s", service, number,
 			labels[docker.LabelProject], f.replica.title(), f.project)
 	}
 	if f.replica.Hash != "" {
@@ -216,7 +216,7 @@ func readBody(r *http.Request, into any) error {
 		err = json.Unmarshal(body, into)
 	}
 	if err != nil {
-		return fmt.Errorf("what Compose asks for cannot be read: %w", err)
+		return fmt.Errorf("cannot read what Compose requests: %w", err)
 	}
 	return nil
 }

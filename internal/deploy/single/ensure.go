@@ -25,7 +25,7 @@ func (f *Filter) asDeclared(resp *http.Response) error {
 	if !pending {
 		return nil
 	}
-	return rewrite(resp, "word of the volume "+words[1], func(v *object) error {
+	return rewrite(resp, "reply about the volume "+words[1], func(v *object) error {
 		return errors.Join(v.put("Driver", says.Driver), v.put("Options", says.Options))
 	})
 }
@@ -34,7 +34,7 @@ func (f *Filter) asDeclared(resp *http.Response) error {
 // except the project's networks, because Compose creates both before the first container.
 func (m *Maker) MakeVolumes(ctx context.Context, service string) error {
 	v := &volumesOnly{Filter: newFilter(m.Project, Replica{Service: service, Number: 1}, m.Dial,
-		func(context.Context, string) error { return errors.New("no container is made here") })}
+		func(context.Context, string) error { return errors.New("no container may be made here") })}
 	v.declared = m.Declared
 	defer v.close()
 	err := m.through(ctx, v, "up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale", service+"=1",

@@ -120,7 +120,7 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refuse refuses a request that would change something else.
 func (f *Filter) refuse(w http.ResponseWriter, r *http.Request) {
-	f.refuseWith(w, fmt.Sprintf("%s %s is not passed on: one container is made here, %s of %s", r.Method, r.URL.Path,
+	f.refuseWith(w, fmt.Sprintf("%s %s is refused: Berth makes only one container here, %s of %s", r.Method, r.URL.Path,
 		f.replica.title(), f.project))
 }
 

@@ -69,7 +69,7 @@ func (n *Note) carryPools(config *network.IPAMConfig, sub *ipam.SubnetInfo) {
 	}
 	blocks := setOf(pools...).Prefixes()
 	if len(blocks) == 0 {
-		n.loses("%s has no pool, so Berth chose no address of it; Docker will", sub.CIDR)
+		n.loses("%s has no pool, so Berth chose no addresses from it; Docker will", sub.CIDR)
 		return
 	}
 	largest := slices.MinFunc(blocks, func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })
@@ -77,7 +77,7 @@ func (n *Note) carryPools(config *network.IPAMConfig, sub *ipam.SubnetInfo) {
 		config.IPRange = largest
 	}
 	if len(blocks) > 1 {
-		n.loses("the pools of %s are not one aligned block, and Docker takes no other; new containers get addresses of %s",
+		n.loses("the pools of %s are not one aligned block, which Docker requires; new containers get addresses of %s",
 			sub.CIDR, largest)
 	}
 }

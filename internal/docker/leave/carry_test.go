@@ -196,10 +196,10 @@ func TestCarryOne(t *testing.T) {
 	}{
 		{name: "the whole subnet", pools: []string{"10.9.0.0-10.9.0.255"}},
 		{name: "one aligned pool", pools: []string{"10.9.0.128-10.9.0.255"}, ipRange: "10.9.0.128/25"},
-		{name: "no pool", lost: []string{"10.9.0.0/24 has no pool, so Berth chose no address of it; Docker will"}},
+		{name: "no pool", lost: []string{"10.9.0.0/24 has no pool, so Berth chose no addresses from it; Docker will"}},
 		{name: "another pool", pools: []string{"10.9.0.100-10.9.0.150"}, ipRange: "10.9.0.112/28",
-			lost: []string{"the pools of 10.9.0.0/24 are not one aligned block, and Docker takes no other; new containers " +
-				"get addresses of 10.9.0.112/28"}},
+			lost: []string{"the pools of 10.9.0.0/24 are not one aligned block, which Docker requires; new " +
+				"containers get addresses of 10.9.0.112/28"}},
 		{name: "a device", pools: []string{"10.9.0.0-10.9.0.255"}, aux: map[string]string{"nas": "10.9.0.2"},
 			more: func(d *drawn) {
 				d.rec.Leases = append(d.rec.Leases, ipam.LeaseInfo{Address: addr("10.9.0.2"), Subnet: cidr, Space: "local",

@@ -76,7 +76,8 @@ func (c *Connector) at(ctx context.Context, note *Note) (place, error) {
 		note.ID = n.ID // it was made again after the engine refused the new one
 		return before, nil
 	}
-	return 0, ipam.Refuse(ipam.ErrChanged, "somebody has made another Docker network %s since %s; it is not changed",
+	return 0, ipam.Refuse(ipam.ErrChanged, "somebody has created another Docker network %s since %s; it stays "+
+		"unchanged",
 		note.Network, note.Taken.Format(time.RFC3339))
 }
 
@@ -114,7 +115,7 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 	for id, one := range n.Containers {
 		if !slices.ContainsFunc(note.Endpoints, func(s Endpoint) bool { return s.has(id, one.Name) }) {
 			return ipam.Refuse(ipam.ErrChanged,
-				"%s has come to the Docker network %s since %s; stop it, and run this again",
+				"%s joined the Docker network %s since %s; stop it, and run this again",
 				one.Name, note.Network, note.Taken.Format(time.RFC3339))
 		}
 	}
@@ -132,7 +133,7 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("the engine does not take %s off the Docker network %s; run this again: %w",
+			return fmt.Errorf("the engine does not disconnect %s from the Docker network %s; run this again: %w",
 				endpoint.Container, note.Network, err)
 		}
 		say("%s is off %s", endpoint.Container, note.Network)
@@ -192,8 +193,8 @@ func (c *Connector) create(ctx context.Context, name string, opt *client.Network
 func (c *Connector) goBack(ctx context.Context, note *Note, why error) error {
 	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
 	if err := c.create(ctx, note.Network, &note.Old); err != nil {
-		return errors.Join(why, fmt.Errorf("and as it was, too, so that THERE IS NO DOCKER NETWORK %s; run this again "+
-			"when that is fixed: %w", note.Network, err))
+		return errors.Join(why, fmt.Errorf("and it refuses the old network too, so THERE IS NO DOCKER NETWORK %s; "+
+			"run this again when that is fixed: %w", note.Network, err))
 	}
 	return c.reconnect(ctx, note, why)
 }
@@ -203,7 +204,7 @@ func (c *Connector) reconnect(ctx context.Context, note *Note, why error) error 
 	if err := c.connectAll(ctx, note, func(string, ...any) {}); err != nil {
 		return errors.Join(why, err)
 	}
-	return fmt.Errorf("%w; it is Berth's as before, and its containers are back on it", why)
+	return fmt.Errorf("%w; it is on Berth as before, and its containers are back on it", why)
 }
 
 // connectAll connects the containers and starts those that ran. A failure with one does not stop the others.
@@ -217,7 +218,7 @@ func (c *Connector) connectAll(ctx context.Context, note *Note, say func(string,
 		endpoint := &note.Endpoints[i]
 		now, err := c.presence(ctx, note, endpoint)
 		if isGone(err) {
-			say("%s is gone by now", endpoint.Container)
+			say("%s is gone", endpoint.Container)
 			c.Mover().Done(endpoint.ID)
 			continue
 		}
@@ -308,7 +309,7 @@ func (c *Connector) look(ctx context.Context, note *Note) error {
 		}
 		for _, a := range endpoint.Addresses {
 			if ep.Running && !slices.Contains(ep.Addresses, a) {
-				wrong = append(wrong, fmt.Errorf("%s runs with %v on %s now, and not with %s", endpoint.Container,
+				wrong = append(wrong, fmt.Errorf("%s runs with %v on %s now, not with %s", endpoint.Container,
 					ep.Addresses, note.Network, a))
 			}
 		}

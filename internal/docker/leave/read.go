@@ -40,11 +40,11 @@ func (c *Connector) Read(ctx context.Context, name string, pins []pin.Pin, gatew
 	n := &shown.Network.Network
 	switch {
 	case n.Scope == "swarm":
-		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s is a swarm's: its services are removed before it "+
-			"can be recreated. Do that, remove it, and create it without --ipam-driver", n.Name)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s belongs to a swarm: remove its services, "+
+			"remove it, and create it without --ipam-driver", n.Name)
 	case n.ConfigOnly || n.ConfigFrom.Network != "":
-		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s is made of a configuration (--config-from), which "+
-			"says its driver; remove it, and create both again", n.Name)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s comes from a configuration (--config-from), "+
+			"which sets its driver; remove it, and create both again", n.Name)
 	}
 	note := &Note{Network: n.Name, ID: n.ID, Taken: now.UTC(), Key: n.Labels[labelNetwork],
 		Project: n.Labels[docker.LabelProject]}
@@ -120,7 +120,7 @@ func (c *Connector) readEndpoints(ctx context.Context, note *Note, pins []pin.Pi
 		endpoint.Settings, endpoint.Command = ep.Asking(endpoint.Addresses), ep.Command(endpoint.Addresses)
 		for _, a := range endpoint.Addresses {
 			if other := given[a]; other != "" {
-				return ipam.Refuse(ipam.ErrInUse, "%s and %s are both to have %s; remove one of them, or disconnect it",
+				return ipam.Refuse(ipam.ErrInUse, "%s and %s would both get %s; remove or disconnect one of them",
 					other,
 					endpoint.Container, a)
 			}

@@ -170,7 +170,7 @@ func minor(version string) (int, error) {
 	rest, found := strings.CutPrefix(version, "1.")
 	n, err := strconv.Atoi(rest)
 	if !found || err != nil {
-		return 0, errors.New("it says the version " + strconv.Quote(version) + " of its API, which is none")
+		return 0, errors.New("it reports the API version " + strconv.Quote(version) + ", which is invalid")
 	}
 	return n, nil
 }

@@ -62,8 +62,8 @@ func (c *Connector) Endpoint(ctx context.Context, id, networkName string) (*Endp
 
 // LossOfMAC says that a new connection costs the container its MAC.
 func (ep *Endpoint) LossOfMAC() string {
-	return fmt.Sprintf("%s has the MAC %s by its configuration, and Docker Engine 25.0 to 29.2 gives a container that it "+
-		"connects again another one", ep.Container, ep.Settings.MacAddress)
+	return fmt.Sprintf("%s has the MAC %s in its configuration, but Docker Engine 25.0 to 29.2 changes the MAC when "+
+		"it reconnects a container", ep.Container, ep.Settings.MacAddress)
 }
 
 func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName string) (*Endpoint, error) {
@@ -71,8 +71,7 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 	ep.Running = c.State != nil && c.State.Running
 	if c.Config != nil && c.Config.Labels[docker.LabelTask] != "" {
 		return nil, ipam.Refuse(ipam.ErrInvalid,
-			"%s is a task of the swarm's service %s: its manager gives it its address "+
-				"at each start",
+			"%s is a task of the swarm's service %s: the manager assigns its address at each start",
 			ep.Container, c.Config.Labels[labelServiceName])
 	}
 	var shown *network.EndpointSettings
@@ -81,7 +80,7 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 	}
 	if shown == nil {
 		return nil, ipam.Refuse(ipam.ErrNotFound,
-			"%s is not on the Docker network %s by that name; start it once, and try again",
+			"%s is not on the Docker network %s under that name; start it once, and try again",
 			ep.Container, networkName)
 	}
 	ep.Settings = own(shown, c.ID)

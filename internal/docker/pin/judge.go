@@ -111,7 +111,7 @@ func (s *judged) plan() (refusal string) {
 		return refusal
 	}
 	if s.pin.Runs() && len(s.ep.Addresses) == 0 {
-		return fmt.Sprintf("%s runs, and the engine shows no address that it has on the Docker network %s; try again",
+		return fmt.Sprintf("%s runs, but the engine shows no address of it on the Docker network %s; try again",
 			s.c.Name, s.n.Name)
 	}
 	for i := range s.n.Subnets {
@@ -200,9 +200,9 @@ func (s *judged) chosenRefusal() string {
 	for _, key := range sortedKeys(s.n.Options) {
 		flags += " --ipam-opt " + quoted(key+"="+s.n.Options[key])
 	}
-	return fmt.Sprintf("the Docker network %s was created without --subnet, and this engine, before 29.0.4, takes no "+
-		"address of a container's own there: "+
-		"take its containers off it, remove it, and create it again with `docker network create --ipam-driver %s%s %s`",
+	return fmt.Sprintf("the Docker network %s was created without --subnet, and this engine, before 29.0.4, accepts "+
+		"no fixed addresses there: disconnect its containers, remove it, and create it again with `docker network "+
+		"create --ipam-driver %s%s %s`",
 		s.n.Name, s.n.Driver, flags, s.n.Name)
 }
 
@@ -227,8 +227,8 @@ func (s *judged) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string)
 	if l := s.memory(sub); l != nil {
 		return l.Address, ""
 	}
-	return netip.Addr{}, fmt.Sprintf("%s does not run, and nothing is reserved or remembered for it in %s: start "+
-		"it, and pin it then, or say its address with "+
+	return netip.Addr{}, fmt.Sprintf("%s does not run, and has nothing reserved or remembered in %s: start it and "+
+		"then pin it, or give its address with "+
 		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.Network, s.pin.Owner)
 }
 
@@ -237,10 +237,10 @@ func (s *judged) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
 	l := s.holder(sub, addr)
 	switch {
 	case s.users[used{s.n.ID, addr}] > 1:
-		return fmt.Sprintf("%s is the address of another container on the Docker network %s, too: stop one of them",
+		return fmt.Sprintf("%s is also the address of another container on the Docker network %s: stop one of them",
 			addr, s.n.Name)
 	case l == nil:
-		return fmt.Sprintf("%s has %s, of which Berth knows nothing: put that right with `berth check --repair`",
+		return fmt.Sprintf("%s has %s, of which Berth has no record: repair that with `berth check --repair`",
 			s.c.Name, addr)
 	case l.Kind == ipam.Gateway, l.Kind == ipam.External, l.Kind == ipam.Headroom:
 		return s.heldBy(l)
@@ -277,7 +277,7 @@ func (s *judged) heldBy(l *ipam.LeaseInfo) string {
 	case holder == "":
 		holder = "somebody"
 	}
-	return fmt.Sprintf("%s, which is the address of %s, is held by %s on host %s since %s; `berth check` tells "+
+	return fmt.Sprintf("%s, which is the address of %s, is held by %s on host %s since %s; `berth check` shows "+
 		"whether that one runs",
 		l.Address, s.c.Name, holder, l.Host, l.Since.Local().Format(timeForm))
 }

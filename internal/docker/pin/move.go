@@ -53,7 +53,7 @@ func (c *Connector) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) 
 	}
 	now, err := c.Endpoint(ctx, ep.ID, ep.Network)
 	if err != nil {
-		return moved, fmt.Errorf("%s was put back on the Docker network %s, and how it is there cannot be read: %w",
+		return moved, fmt.Errorf("%s was reconnected to the Docker network %s, but its state there cannot be read: %w",
 			ep.Container, ep.Network, err)
 	}
 	moved.Addresses = now.Addresses
@@ -112,15 +112,15 @@ func (ep *Endpoint) asDesired(before *Endpoint, addrs []netip.Addr) error {
 	mac, had := ep.Settings.MacAddress, before.Settings.MacAddress
 	switch {
 	case !before.LosesMAC && !slices.Equal(mac, had):
-		return ipam.Refuse(ipam.ErrDamaged, "%s was put back on the Docker network %s, where its configuration has the "+
-			"MAC %s now, and not %s", ep.Container, ep.Network, cmp.Or(mac.String(), "none"), had)
+		return ipam.Refuse(ipam.ErrDamaged, "%s was reconnected to the Docker network %s, where its configuration "+
+			"now has the MAC %s, not %s", ep.Container, ep.Network, cmp.Or(mac.String(), "none"), had)
 	case !sameAddrs(ep.Asked, addrs):
 		return ipam.Refuse(ipam.ErrDamaged,
-			"%s was put back on the Docker network %s, where it asks for %s now, and not for %s",
+			"%s was reconnected to the Docker network %s, where it now requests %s, not %s",
 			ep.Container, ep.Network, listed(ep.Asked), listed(addrs))
 	case ep.Running && len(addrs) > 0 && !sameAddrs(ep.Addresses, addrs):
 		return ipam.Refuse(ipam.ErrInUse,
-			"%s was put back on the Docker network %s, where it runs with %s now, and not with %s",
+			"%s was reconnected to the Docker network %s, where it now runs with %s, not %s",
 			ep.Container, ep.Network, listed(ep.Addresses), listed(addrs))
 	}
 	return nil
@@ -131,14 +131,14 @@ func (c *Connector) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr
 	if err := c.connect(ctx, ep, nil); err != nil {
 		return true, lost(ep, addrs, errors.Join(why, err))
 	}
-	return false, fmt.Errorf("%s is back on the Docker network %s, and asks for no address there, because the engine "+
-		"refused %s: %w",
+	return false, fmt.Errorf("%s is back on the Docker network %s, but requests no address there, because the "+
+		"engine refused %s: %w",
 		ep.Container, ep.Network, listed(addrs), why)
 }
 
 func lost(ep *Endpoint, addrs []netip.Addr, why error) error {
-	return fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s ANY MORE, and the engine does not put it back; do it "+
-		"with `%s`: %w",
+	return fmt.Errorf("%s IS NO LONGER ON THE DOCKER NETWORK %s, and the engine does not reconnect it; do it with "+
+		"`%s`: %w",
 		ep.Container, ep.Network, ep.Command(addrs), why)
 }
 
@@ -157,7 +157,7 @@ func (c *Connector) Disconnect(ctx context.Context, ep *Endpoint) error {
 	}
 	if off, known := c.isOff(ctx, ep); known && !off {
 		c.mover.Done(ep.ID)
-		return fmt.Errorf("the engine does not take %s off the Docker network %s, where it still is as it was: %w",
+		return fmt.Errorf("the engine does not disconnect %s from the Docker network %s, where it is unchanged: %w",
 			ep.Container, ep.Network, err)
 	}
 	return nil // connecting it again does no harm in any case

@@ -79,8 +79,8 @@ func (m *Mover) lock(ctx context.Context, container string) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return ipam.Refuse(ipam.ErrInUse, "another berth process moves container %s at this moment; "+
-				"`ss -xlp | grep %s` shows which one. Try again when it has ended", container[:min(len(container), 12)],
+			return ipam.Refuse(ipam.ErrInUse, "another berth process moves container %s right now; `ss -xlp | grep "+
+				"%s` shows which one. Try again when it has ended", container[:min(len(container), 12)],
 				lockName(container))
 		}
 	}

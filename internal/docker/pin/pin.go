@@ -64,7 +64,7 @@ func (p *Pin) Unsettled() string {
 	case container.StateRunning, container.StatePaused, container.StateCreated, container.StateExited:
 		return ""
 	}
-	return fmt.Sprintf("%s is %s at this moment; start or stop it, and try again", p.Container, p.State)
+	return fmt.Sprintf("%s is %s right now; start or stop it, and try again", p.Container, p.State)
 }
 
 // Records are Berth's records, as the admin API shows them, and an ability of the engine.

@@ -33,7 +33,7 @@ func TestChain(t *testing.T) {
 		t.Errorf("counted are %+v, and told %v", got, e.events)
 	}
 	if ev := e.events[0]; ev.Verb != ipam.LeasePutBack || ev.Name != "c" || ev.Address != addrOf(4) ||
-		!strings.HasPrefix(ev.Detail, "it had 10.9.0.3, and was cut off for ") {
+		!strings.HasPrefix(ev.Detail, "it had 10.9.0.3, and was off the network for ") {
 		t.Errorf("the first event is %+v", ev)
 	}
 }

@@ -170,15 +170,15 @@ func (k *Worker) finish(ctx context.Context) error {
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
-				Info("a container that was off its network cannot be on it any more")
+				Info("a container that was off its network can no longer be on it")
 		case err != nil:
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
-				Error("a container is not put on its network again")
+				Error("a container is not reconnected to its network")
 			errs = append(errs, err)
 			continue
 		default:
 			k.cfg.Log.WithFields(logrus.Fields{"container": ep.Container, "network": ep.Network}).
-				Info("the container that was off its network is on it again")
+				Info("the container that was off its network is back on it")
 		}
 		k.forget(one)
 	}
@@ -190,11 +190,11 @@ func (k *Worker) finish(ctx context.Context) error {
 func (k *Worker) putBack(ctx context.Context, all []docker.Astray) {
 	deploys, err := k.cfg.Records.Deploys(ctx)
 	if err != nil {
-		k.cfg.Log.WithError(err).Warn("it is not known what is being deployed, so that no container is put back")
+		k.cfg.Log.WithError(err).Warn("Berth cannot read what is being deployed, so it moves no container back")
 		return
 	}
 	if all, err = k.wanted(ctx, all); err != nil {
-		k.cfg.Log.WithError(err).Warn("it is not known what is put back on which network, so that no container is")
+		k.cfg.Log.WithError(err).Warn("Berth cannot read what moves back on which network, so it moves no container")
 		return
 	}
 	q := k.queueOf(all, deploys)
@@ -280,7 +280,7 @@ func (k *Worker) move(ctx context.Context, s *attachment) {
 		case hasAll(now.Addresses, s.homes):
 			err = nil
 		default:
-			err = errors.Join(fmt.Errorf("it was put on again, and has %v", now.Addresses), err)
+			err = errors.Join(fmt.Errorf("it was reconnected, and has %v", now.Addresses), err)
 		}
 	}
 	if err != nil {
@@ -292,11 +292,11 @@ func (k *Worker) move(ctx context.Context, s *attachment) {
 	k.mu.Unlock()
 	for i, home := range s.homes {
 		k.log(s).WithFields(logrus.Fields{"had": s.has[i], "has": home, "cut_ms": cut.Milliseconds()}).
-			Info("the container was put back to its own address")
+			Info("the container was moved back to its own address")
 		e := ipam.Event{Verb: ipam.LeasePutBack, Space: s.Space, Subnet: s.Subnet, Address: home, Name: s.Container,
-			Detail: fmt.Sprintf("it had %s, and was cut off for %d ms", s.has[i], cut.Milliseconds())}
+			Detail: fmt.Sprintf("it had %s, and was off the network for %d ms", s.has[i], cut.Milliseconds())}
 		if err := k.cfg.Records.Note(ctx, e); err != nil {
-			k.log(s).WithError(err).Warn("that it was put back is not among the events")
+			k.log(s).WithError(err).Warn("cannot write the event of moving it back")
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (k *Worker) disconnect(ctx context.Context, s *attachment) (done bool) {
 	err = k.notes.put(one)
 	k.mu.Unlock()
 	if err != nil {
-		k.refused(s, fmt.Errorf("it cannot be noted what is needed to put it on again: %w", err))
+		k.refused(s, fmt.Errorf("cannot save what is needed to reconnect it: %w", err))
 		return false
 	}
 	s.cut = time.Now()
@@ -359,13 +359,13 @@ func (k *Worker) refused(s *attachment, why error) {
 	k.mu.Lock()
 	k.counts.Refused++
 	k.mu.Unlock()
-	k.log(s).WithError(why).Warn("a container that runs on another address than its own was not put back")
+	k.log(s).WithError(why).Warn("a container on another address than its own was not moved back")
 }
 
 func (k *Worker) forget(one note) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.notes.drop(one); err != nil {
-		k.cfg.Log.WithError(err).Warn("the note of a container that is on its network again is left in its file")
+		k.cfg.Log.WithError(err).Warn("the note of a container that is back on its network stays in its file")
 	}
 }

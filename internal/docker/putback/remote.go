@@ -45,7 +45,7 @@ func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint
 	}
 	var ep pin.Endpoint
 	if err := json.Unmarshal(answer.Endpoint, &ep); err != nil {
-		return nil, fmt.Errorf("the endpoint of container %s, as berth witness tells it: %w", id, err)
+		return nil, fmt.Errorf("the endpoint of container %s, as berth witness reports it: %w", id, err)
 	}
 	return &ep, nil
 }
@@ -83,7 +83,7 @@ func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
 func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
 	onlooker := r.Onlooker()
 	if onlooker == nil {
-		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, errors.New("no berth witness is there to do it")
+		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, errors.New("no berth witness is connected to do it")
 	}
 	answer, err := onlooker.Move(ctx, order)
 	switch {

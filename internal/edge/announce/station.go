@@ -27,7 +27,7 @@ func openStation(name string, heard func(string, net.HardwareAddr, netip.Addr)) 
 		return nil, fmt.Errorf("cannot announce on %s: %w", name, err)
 	}
 	if len(device.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("cannot announce on %s: it is no Ethernet device", name)
+		return nil, fmt.Errorf("cannot announce on %s: it is not an Ethernet device", name)
 	}
 	arp, err := packet.Listen(device, packet.Raw, unix.ETH_P_ARP, nil)
 	if err != nil {

@@ -86,7 +86,7 @@ func (p *Provider) Enabled(ctx context.Context) (bool, error) {
 	case "false":
 		return false, nil
 	default:
-		return false, fmt.Errorf("%s enabled answered %.100q; it is to write true or false", p.path, answer)
+		return false, fmt.Errorf("%s enabled answered %.100q; it must write true or false", p.path, answer)
 	}
 }
 

@@ -64,12 +64,12 @@ func (f *Follower) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		f.tell(err, "the daemon is not to be heard; what is mapped stays so")
+		f.tell(err, "the edge gets nothing from the daemon; the mappings stay")
 		pause(ctx, connectAgain)
 	}
 	cancel()
 	if err := <-repaired; err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("what is mapped is not kept in repair: %w", err)
+		return fmt.Errorf("the mappings are no longer repaired: %w", err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (f *Follower) listen(ctx context.Context) error {
 		case heard, open := <-lines:
 			switch {
 			case !open:
-				return errors.New("it tells no more")
+				return errors.New("it stopped sending")
 			case heard.err != nil:
 				return heard.err
 			}
@@ -176,7 +176,7 @@ func (l *listening) take(ctx context.Context, news *ipam.EdgeNews) error {
 	if errors.Is(err, edge.ErrExpired) {
 		return err
 	}
-	l.tell(err, "what is mapped cannot be renewed")
+	l.tell(err, "cannot renew the mappings")
 	l.report(ctx, true)
 	return nil
 }
@@ -226,7 +226,7 @@ func (l *listening) wait() {
 		return
 	}
 	if err := <-l.sending; err != nil {
-		l.cfg.Log.WithError(err).Debug("the last report did not arrive; all is reported again")
+		l.cfg.Log.WithError(err).Debug("the last report did not arrive; the edge sends everything again")
 	}
 }
 
@@ -235,7 +235,7 @@ func (f *Follower) set(ctx context.Context) error {
 	err := f.cfg.Provider.Set(ctx, f.want.state())
 	_, only := edge.Failures(err)
 	f.want.missed, f.want.void = err != nil, !only
-	f.tell(err, "not all is mapped")
+	f.tell(err, "some addresses are not mapped")
 	return err
 }
 

@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		if text := err.Error(); text != told { // once, until it changes
-			cfg.Log.WithError(err).Warn("the daemon's questions to the LAN are not to be heard")
+			cfg.Log.WithError(err).Warn("the edge gets no questions to the LAN from the daemon")
 			told = text
 		}
 		if time.Since(begun) > againLast {
@@ -69,7 +69,7 @@ func listen(ctx context.Context, cfg Config) error {
 		}
 		under.Go(func() { answer(ctx, cfg, ask) })
 	}
-	return errors.New("the daemon asks no more")
+	return errors.New("the daemon stopped asking")
 }
 
 // answer answers one question and sends the answer to the daemon.

@@ -39,8 +39,7 @@ func (p *Provider) load(ctx context.Context) (gone []string, looked bool, err er
 			return gone, true, nil
 		}
 	}
-	return nil, false, errors.New("others write to nftables all the time, so that it cannot be read as a whole; " +
-		"try again")
+	return nil, false, errors.New("other programs keep changing nftables, so it cannot be read as a whole; try again")
 }
 
 // look reads everything once. known stays zero if others write meanwhile.
@@ -127,7 +126,7 @@ func (p *Provider) move(ctx context.Context, change delta) error {
 		}
 		change = deltaOf(p.have, p.want)
 	}
-	return errors.New("others write to the tables of Berth all the time; end whatever does, and try again")
+	return errors.New("other programs keep changing Berth's tables; stop them, and try again")
 }
 
 // wrote advances the known generation by our own transactions. Any other number means that others wrote, too.

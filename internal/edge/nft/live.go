@@ -40,14 +40,14 @@ func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == nil {
-		return errors.New("nothing was set that could be renewed: set the whole state first")
+		return errors.New("there is nothing to renew: set the whole state first")
 	}
 	if len(p.live) == 0 && !p.fences() {
 		p.state.Until = until
 		return nil
 	}
 	if !p.whole { // the kernel may have addresses that the state no longer has, and would answer for them
-		return errors.New("the state that was set last is not in place: set it again")
+		return errors.New("the last state is not in place: set it again")
 	}
 	for range attempts {
 		now, err := edge.Now()
@@ -75,7 +75,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 			return err
 		}
 	}
-	return errors.New("the renewal came too late for its ticket again and again; this host is too busy")
+	return errors.New("the renewal was late for its ticket too often; this host is too busy")
 }
 
 func (p *Provider) fences() bool {

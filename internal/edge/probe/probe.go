@@ -41,7 +41,7 @@ type socket interface {
 // this host's own addresses itself, with the interface's MAC, because no other machine would answer.
 func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error) {
 	if len(addrs) > most {
-		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are asked for", len(addrs), most)
+		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are allowed", len(addrs), most)
 	}
 	parent, err := lanBehind(device)
 	if err != nil {
@@ -76,7 +76,7 @@ func lanBehind(device string) (*net.Interface, error) {
 		return nil, fmt.Errorf("the LAN on %s cannot be asked: %w", device, err)
 	}
 	if len(parent.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("the LAN on %s cannot be asked: it is no Ethernet device", device)
+		return nil, fmt.Errorf("the LAN on %s cannot be asked: it is not an Ethernet device", device)
 	}
 	if parent.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("the LAN on %s cannot be asked: the interface is down", device)
@@ -199,7 +199,7 @@ func (r *round) listen(long time.Duration) error {
 		case <-timer.C:
 			return nil
 		case <-r.ctx.Done():
-			return fmt.Errorf("asking the LAN was not ended in time: %w", r.ctx.Err())
+			return fmt.Errorf("asking the LAN did not end in time: %w", r.ctx.Err())
 		}
 	}
 }

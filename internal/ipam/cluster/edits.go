@@ -59,7 +59,7 @@ func (e *Service) releaseBoth(ctx context.Context, opt ipam.EditOptions, edits [
 	own, err := e.local.Edit(ctx, opt, of.own...)
 	if err != nil {
 		return ipam.Outcome{}, ipam.Refuse(err,
-			"it was released in the store of the cluster, and not in this host's own: %s; ask for it again", err)
+			"it was released in the cluster's store, but not in this host's own: %s; try again", err)
 	}
 	return and(out, own), nil
 }
@@ -152,8 +152,8 @@ func (e *Service) leaveOther(ctx context.Context, at halves, opt ipam.EditOption
 	}
 	left, err = e.editIn(ctx, halves{own: at.shared, shared: at.own}, ipam.EditOptions{DryRun: opt.DryRun}, leaves)
 	if err != nil {
-		err = ipam.Refuse(err, "what was asked for is reserved, and what is to be replaced by it in %s is not marked: "+
-			"%s; ask for it again", where, err)
+		err = ipam.Refuse(err, "the new address is reserved, but the old one in %s is not marked as replaced: "+
+			"%s; try again", where, err)
 	}
 	return left, err
 }

@@ -96,8 +96,8 @@ func (s *Shared) leaveBehind(ctx context.Context, req ipam.AddressRequest) {
 		}
 		one.LeftBehind = true
 		if err := s.setAddrs(context.WithoutCancel(ctx), pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
-			s.warn(fmt.Errorf("%s was left behind by a start that was refused its IPv6 address, and that could not be "+
-				"written down: %w", addr, err))
+			s.warn(fmt.Errorf("%s is left from a start that got no IPv6 address, and Berth could not record that: "+
+				"%w", addr, err))
 		}
 	}
 }
@@ -140,8 +140,7 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 			}
 			if r != nil {
 				return ipam.Refuse(ipam.ErrAway,
-					"%s is reserved for %s, and only the shared store can give it, which is "+
-						"out of reach",
+					"%s is reserved for %s; only the shared store can give it, and that is out of reach",
 					r.Address, r.Reservation.Owner).Advise(ipam.DoShowStatus)
 			}
 			t.ByRule(who)
@@ -238,10 +237,9 @@ func lostUse(u *allocator.HeadroomUse, err error) error {
 	if err == nil {
 		err = fmt.Errorf("%w: it is no longer claimed for this host", ipam.ErrChanged)
 	}
-	return ipam.Help(fmt.Errorf("%s was given out of the headroom (pool %s, MAC %s, name %q), and the shared "+
-		"store does "+
-		"not have it so: "+
-		"somebody else may have the same address; stop that container: %w", u.Addr, u.Pool, u.Holder.MAC,
+	return ipam.Help(fmt.Errorf("%s was given from the headroom (pool %s, MAC %s, name %q), but the shared store "+
+		"does not record it: another container may have the same address; stop that container: "+
+		"%w", u.Addr, u.Pool, u.Holder.MAC,
 		u.Holder.Name, err),
 		ipam.Advise(ipam.DoRunCheck))
 }

@@ -98,7 +98,7 @@ func TestWhoseNameItIs(t *testing.T) {
 	st.hosts["the other later"].name = "a"
 	st.run(`
 		the other a: boot
-		the other a: open ! host; there is a host a in the cluster already; --host; [host.remove_off a]
+		the other a: open ! host; the cluster already has another host a; --host; [host.remove_off a]
 		the other c: boot
 		the other c: open ! host; known to the cluster as a; --host a
 		the other later: boot
@@ -172,7 +172,7 @@ func TestRemoveSilentHost(t *testing.T) {
 	st.run(`
 		the next b: open
 		b: boot
-		b: open ! host; there is a host b in the cluster already
+		b: open ! host; the cluster already has another host b
 	`)
 }
 

@@ -54,7 +54,7 @@ func KeepCluster(ctx context.Context, st store.Store, cluster string) error {
 		case err != nil || string(raw) == cluster:
 			return err
 		case raw != nil:
-			return fmt.Errorf("this host belongs to the cluster %s, and this is %s", raw, cluster)
+			return fmt.Errorf("this host belongs to the cluster %s, not to %s", raw, cluster)
 		}
 		return tx.Put(clusterKey(), []byte(cluster))
 	})

@@ -270,9 +270,9 @@ func TestJoinedDockersName(t *testing.T) {
 				STORE release NET gate IP
 			`))
 		}
-		p.plays("take " + name + " gate pool ! invalid; what Docker calls " + name + " is on 2 networks; by its id; " +
+		p.plays("take " + name + " gate pool ! invalid; the Docker name " + name + " is on 2 networks; by its id; " +
 			strings.Join(subnets[name], "; "))
 		_, err := p.host("a").Network(t.Context(), name)
-		refusedBy(t, "one network", err, ipam.ErrInvalid, "what Docker calls "+name+" is on 2 networks")
+		refusedBy(t, "one network", err, ipam.ErrInvalid, "the Docker name "+name+" is on 2 networks")
 	}
 }

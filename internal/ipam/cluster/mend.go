@@ -121,9 +121,10 @@ func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 		h := m.Hosts[name]
 		switch {
 		case name == self:
-			return ipam.Refuse(ipam.ErrInvalid, "host %s is this one, and not gone; name another one with --gone", name)
+			return ipam.Refuse(ipam.ErrInvalid, "host %s is this host, so it is not gone; name another with "+
+				"--gone", name)
 		case h == nil:
-			return ipam.Refuse(ipam.ErrNotFound, "no host %q is known; there are %s", name, namesOf(m.Hosts))
+			return ipam.Refuse(ipam.ErrNotFound, "there is no host %q; the known hosts are %s", name, namesOf(m.Hosts))
 		case h.State == mendWaited:
 			h.State, h.At = mendGone, now.UTC()
 		}

@@ -193,7 +193,7 @@ func (m *mender) putSubnet(c *ledger.Change, r *ipam.MendReport, p *edit.Plan, k
 		_, why, err := m.subnetBack(c, known.ID)
 		if why != "" {
 			r.Problems = append(r.Problems,
-				fmt.Sprintf("the subnet %s of network %s cannot be put back: %s", known.CIDR, p.N.Name, why))
+				fmt.Sprintf("the subnet %s of network %s cannot be restored: %s", known.CIDR, p.N.Name, why))
 		}
 		return err
 	}
@@ -208,7 +208,7 @@ func (m *mender) putSubnet(c *ledger.Change, r *ipam.MendReport, p *edit.Plan, k
 	}
 	if other != nil {
 		r.Problems = append(r.Problems,
-			fmt.Sprintf("the subnet %s of network %s stays as it is, and does not become %s again: %s is there since",
+			fmt.Sprintf("the subnet %s of network %s stays as it is and does not become %s again: %s was created since",
 				sub.CIDR, p.N.Name, edited.CIDR, other.CIDR))
 		return nil
 	}

@@ -99,7 +99,7 @@ func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, see
 	}
 	id, err := c.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: sub.Space, Subnet: sub.CIDR, Address: addr,
 		Attachment: at.ID, MAC: seen.mac, Name: seen.container,
-		Detail: "it runs, and the store did not have it"})
+		Detail: "it runs, but the store had no record of it"})
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, s
 	for _, sx := range c.Index().Subnets() {
 		if sub := sx.Record(); sub.CIDR == seen.cidr && !seen.gateway {
 			r.Problems = append(r.Problems,
-				fmt.Sprintf("%s runs (%s, on the Docker network %s), and the store knows of no Docker network of "+
-					"this host on %s: stop that container, remove the Docker network and make it again",
+				fmt.Sprintf("%s runs (%s, on the Docker network %s), but the store has no Docker network of this "+
+					"host on %s: stop that container, then remove and recreate the Docker network",
 					addr, seen.container, seen.network, sub.CIDR))
 		}
 	}

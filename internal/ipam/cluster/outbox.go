@@ -34,7 +34,7 @@ func decodeQueued(rec store.Record) (q queuedRelease, err error) {
 	if len(rec.Key) != 9 {
 		return q, fmt.Errorf("%w: the key %x numbers no release", ipam.ErrDamaged, rec.Key)
 	}
-	err = ipam.DecodeJSON("a release that waits", rec.Value, &q)
+	err = ipam.DecodeJSON("a waiting release", rec.Value, &q)
 	q.Seq = binary.BigEndian.Uint64(rec.Key[1:])
 	return q, err
 }
@@ -101,7 +101,7 @@ func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
 		return nil
 	}
 	if err := s.keepNotes(context.WithoutCancel(ctx), notes); err != nil {
-		return fmt.Errorf("what this host has to remember for the shared store could not be written to its own: %w",
+		return fmt.Errorf("this host cannot write its notes for the shared store to its own store: %w",
 			err)
 	}
 	s.mu.Lock()
@@ -259,7 +259,7 @@ func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []
 			}
 			return nil
 		}
-		s.warn(ipam.Help(fmt.Errorf("a release that waited is given up (pool %s, address %s): %w", page[0].Pool,
+		s.warn(ipam.Help(fmt.Errorf("a waiting release was given up (pool %s, address %s): %w", page[0].Pool,
 			page[0].Address, err), ipam.Advise(ipam.DoRunCheck)))
 		err = nil
 	}

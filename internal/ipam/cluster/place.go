@@ -122,13 +122,13 @@ func bothStores(first map[halves]int) error {
 	if both, seen := first[halves{true, true}]; seen {
 		return &ipam.EditError{Index: both,
 			Err: ipam.Refuse(ipam.ErrInvalid,
-				"the owner has addresses in this host's own store and in that of the cluster, and one request "+
-					"changes one of them; release it in a request of its own")}
+				"the owner has addresses in this host's own store and in the cluster's, and one request changes "+
+					"only one store; release each address in its own request")}
 	}
 	return &ipam.EditError{Index: max(own, shared),
 		Err: ipam.Refuse(ipam.ErrInvalid,
-			"of these changes number %d is one of this host's own store, and number %d one of the cluster's; one "+
-				"request changes one of them, so make two",
+			"change %d is for this host's own store, and change %d for the cluster's; one request changes only one "+
+				"store, so send two",
 			own+1, shared+1)}
 }
 
@@ -165,15 +165,15 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 		}
 		if at.elastic && own {
 			return h, ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
-				"network %s is in this host's own store, and elastic "+
-					"addresses of a cluster are mapped on networks of its own spaces only", n.Name)
+				"network %s is in this host's own store; a cluster maps elastic addresses only on networks of its "+
+					"own spaces", n.Name)
 		}
 		renamed, h = n, h.or(halvesOf(own))
 	}
 	if h.own && h.shared {
 		return h, ipam.Refuse(ipam.ErrInvalid,
-			"the networks are in this host's own store and in that of the cluster, and one change is made in one of "+
-				"them; make two")
+			"the networks are in this host's own store and in the cluster's, and one change goes to only one store; "+
+				"make two")
 	}
 	if at.name != "" && (renamed == nil || renamed.Name != at.name) {
 		p.names, p.given[at.name] = append(p.names, givenName{i, at.name}), true
@@ -202,7 +202,7 @@ func (p *placing) nameFree(name string, h halves) error {
 		}
 	}
 	if n := other.Ledger.Named(name); n != nil {
-		return ipam.Refuse(ipam.ErrInUse, "there is a network %s already, in the space %s; choose another name", name,
+		return ipam.Refuse(ipam.ErrInUse, "network %s already exists, in the space %s; choose another name", name,
 			n.Space)
 	}
 	return nil
@@ -212,7 +212,7 @@ func (p *placing) nameFree(name string, h halves) error {
 func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, err error) {
 	shared, err := p.shared.service()
 	if err != nil {
-		return h, ipam.Refuse(err, "what %s has in the store of the cluster cannot be told: %s", e.Owner, err)
+		return h, ipam.Refuse(err, "cannot read what %s has in the cluster's store: %s", e.Owner, err)
 	}
 	if h.own, err = owns(ctx, p.local.Ledger, e); err == nil {
 		h.shared, err = owns(ctx, shared.Ledger, e)

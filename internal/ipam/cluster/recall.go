@@ -72,7 +72,7 @@ func RecalledTrace(ctx context.Context, st store.Store) (*store.Trace, error) {
 
 func readRecallHead(ctx context.Context, st store.Store) (head *recallHead, err error) {
 	err = st.View(ctx, func(tx store.Tx) (err error) {
-		head, err = ledger.ReadJSON[recallHead](tx, recallHeadKey(), "how far the shared store is known")
+		head, err = ledger.ReadJSON[recallHead](tx, recallHeadKey(), "the known position in the shared store")
 		return err
 	})
 	return head, err

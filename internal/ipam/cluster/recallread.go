@@ -57,24 +57,24 @@ func (r *recalled) take(key, value []byte) error {
 	case ledger.NetworkKeys:
 		n := new(ipam.Network)
 		r.networks[ipam.ID(key[1:])] = n
-		return ipam.DecodeJSON("a network that is remembered", value, n)
+		return ipam.DecodeJSON("a remembered network", value, n)
 	case ledger.SubnetKeys:
 		sub := new(ipam.Subnet)
-		if err := ipam.DecodeJSON("a subnet that is remembered", value, sub); err != nil {
+		if err := ipam.DecodeJSON("a remembered subnet", value, sub); err != nil {
 			return err
 		}
 		r.subnets[sub.ID] = sub
 	case ledger.AttachmentKeys:
 		at := new(ipam.Attachment)
 		r.attachments[ipam.ID(key[1:])] = at
-		return ipam.DecodeJSON("a pool that is remembered", value, at)
+		return ipam.DecodeJSON("a remembered pool", value, at)
 	case ledger.HostKeys:
 		h := new(ipam.Host)
 		r.hosts[string(key[1:])] = h
-		return ipam.DecodeJSON("a host that is remembered", value, h)
+		return ipam.DecodeJSON("a remembered host", value, h)
 	case allocator.StandInKeys:
 		var in ipam.StandIn
-		if err := ipam.DecodeJSON("a stand-in that is remembered", value, &in); err != nil {
+		if err := ipam.DecodeJSON("a remembered stand-in", value, &in); err != nil {
 			return err
 		}
 		r.standIns = append(r.standIns, in)

@@ -113,7 +113,7 @@ func (e *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOption
 	}
 	s, err := e.shared.service()
 	if err != nil {
-		return ipam.ImportReport{}, ipam.Refuse(err, "the plan is not about this host's own store, and %s", err)
+		return ipam.ImportReport{}, ipam.Refuse(err, "the plan is not for this host's own store, and %s", err)
 	}
 	return s.Import(ctx, p, opt)
 }
@@ -137,21 +137,21 @@ func (e *Service) ownsPlan(p *ipam.Plan) (own bool, err error) {
 	for i := range p.Networks {
 		n := &p.Networks[i]
 		if of[true] != nil && n.Elastic != "" && n.Elastic != ipam.ElasticOff.String() {
-			wrong.Add(n.Line, "network %s would be in this host's own store, and elastic addresses of a cluster are "+
-				"mapped on networks of its own spaces only; leave elastic out, or choose another space", called(n))
+			wrong.Add(n.Line, "network %s would be in this host's own store; a cluster maps elastic addresses only "+
+				"on networks of its own spaces; leave elastic out, or choose another space", called(n))
 		}
 	}
 	if err := wrong.Err(); err != nil {
 		return false, err
 	}
 	if p.Elastic != nil && of[true] != nil {
-		return false, ipam.Refuse(ipam.ErrInvalid, "the plan has networks of this host's own store (%s), and elastic "+
-			"addresses, which are the cluster's; import those of each store by themselves", called(of[true]))
+		return false, ipam.Refuse(ipam.ErrInvalid, "the plan has networks of this host's own store (%s), and "+
+			"elastic addresses, which belong to the cluster; import each store's part separately", called(of[true]))
 	}
 	if of[true] != nil && of[false] != nil {
 		return false, ipam.Refuse(ipam.ErrInvalid,
-			"the plan has networks of this host's own store (%s) and of the cluster's (%s); import those of each "+
-				"store by themselves",
+			"the plan has networks of this host's own store (%s) and of the cluster's (%s); import each store's "+
+				"part separately",
 			called(of[true]), called(of[false]))
 	}
 	return of[false] == nil && p.Elastic == nil, nil
@@ -174,7 +174,7 @@ func (e *Service) ownsPlanned(p *ipam.PlannedNetwork) (bool, error) {
 		return has, nil
 	}
 	return false, ipam.Refuse(ipam.ErrInUse,
-		"there is a network %s in the space %s, and a name is one network's only; choose another", p.Name, n.Space)
+		"network %s already exists in the space %s, and names are unique; choose another", p.Name, n.Space)
 }
 
 // called names a network of a plan for a person.
@@ -202,11 +202,11 @@ func (e *Service) Check(ctx context.Context) ([]string, error) {
 	problems = append(problems, kept...)
 	s, away := e.shared.service()
 	if away != nil {
-		return append(problems, "the store of the cluster was not checked: "+away.Error()), nil
+		return append(problems, "the cluster's store was not checked: "+away.Error()), nil
 	}
 	theirs, err := s.Check(ctx)
 	for _, p := range theirs {
-		problems = append(problems, "in the store of the cluster: "+p)
+		problems = append(problems, "in the cluster's store: "+p)
 	}
 	return problems, err
 }

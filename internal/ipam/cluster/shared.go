@@ -95,7 +95,7 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		s.warn = func(error) {}
 	}
 	s.started = s.now()
-	s.fault, s.since = errors.New("it has not been reached since the daemon began"), s.now()
+	s.fault, s.since = errors.New("it has not been reached since the daemon started"), s.now()
 	err := s.own.View(ctx, func(tx store.Tx) (err error) {
 		if s.outbox, s.nextSeq, err = readOutbox(tx); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
-		return nil, &outOfReach{Why: errors.New("this host sends it the releases that it kept, which takes long"),
+		return nil, &outOfReach{Why: errors.New("sending it the releases that this host kept takes long"),
 			Since: s.now()}
 	case isAway(err), isUnknown(err):
 		return nil, s.away(err)

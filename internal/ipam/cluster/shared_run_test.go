@@ -97,7 +97,7 @@ func TestSharedNotices(t *testing.T) {
 	second := a.pool()
 	comes(t, "that of the second network", claimed(4))
 	fine(t, a.ReleasePool(t.Context(), pool))
-	comes(t, "one network's only", claimed(2))
+	comes(t, "names are unique", claimed(2))
 	if len(a.free(second)) != 2 || len(inStore(t, common)) != 2 {
 		t.Fatal(inStore(t, common))
 	}

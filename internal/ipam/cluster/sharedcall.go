@@ -45,8 +45,8 @@ func (s *Shared) takeBack(ctx context.Context, p queuedRelease, what string, unk
 	}
 	s.poke()
 	return ipam.Refuse(store.ErrUnknown,
-		"the shared store did not answer in time (%v), so that %s is not given; if the store took it anyway, it is "+
-			"released as soon as the store answers: ask again then",
+		"the shared store did not answer in time (%v), so Berth does not give %s; if the store recorded it anyway, "+
+			"Berth releases it once the store answers: try again then",
 		unknown, what)
 }
 

@@ -106,7 +106,7 @@ func (s *Shared) trustAgain(ctx context.Context, trace store.Trace, done time.Ti
 	}
 	s.recalling.Unlock()
 	if err != nil {
-		return fmt.Errorf("how far the store is now could not be written to the host's own; mend again: %w", err)
+		return fmt.Errorf("cannot write the shared store's position to the host's own store; mend again: %w", err)
 	}
 	if s.trust != nil {
 		s.trust(trace)
@@ -135,7 +135,7 @@ func (s *Shared) awaitTrust(ctx context.Context, done time.Time) error {
 			case err == nil:
 				err = ctx.Err()
 			}
-			return ipam.Help(fmt.Errorf("this host's part is done, and its daemon does not use the store yet: %w", err),
+			return ipam.Help(fmt.Errorf("this host's part is done, but its daemon does not use the store yet: %w", err),
 				ipam.Advise(ipam.DoShowStatus))
 		}
 	}

@@ -145,7 +145,7 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 		}
 		wait := reviewEvery
 		if !isAway(err) && !isUnknown(err) {
-			s.warn(fmt.Errorf("old events of the shared store could not be removed, or a release not be finished; "+
+			s.warn(fmt.Errorf("cannot remove old events of the shared store, or finish a release; "+
 				"the next try is in a minute: %w", err))
 			wait = upkeepAgain
 		}
@@ -160,14 +160,14 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 // systemFails warns about system addresses that are not kept. An unreachable store is reported elsewhere.
 func (s *Shared) systemFails(err error) {
 	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
-		s.warn(fmt.Errorf("system addresses could not be given, or taken back; the next try is in a few seconds: %w", err))
+		s.warn(fmt.Errorf("cannot give or take back system addresses; the next try is in a few seconds: %w", err))
 	}
 }
 
 // leasesFail is systemFails for leases of DHCP servers.
 func (s *Shared) leasesFail(err error) {
 	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
-		s.warn(fmt.Errorf("what became of a DHCP server's lease could not be written; the next try is in a second: %w",
+		s.warn(fmt.Errorf("cannot record the result of a DHCP server's lease; the next try is in a second: %w",
 			err))
 	}
 }
@@ -198,7 +198,7 @@ func (s *Shared) look(ctx context.Context, svc *service.Service, l *looking) err
 		return err
 	case !isAway(err) && !isUnknown(err) && err.Error() != l.warned:
 		l.warned = err.Error()
-		s.warn(fmt.Errorf("what this host keeps for the shared store is not in order: %w", err))
+		s.warn(fmt.Errorf("this host's notes for the shared store are not in order: %w", err))
 	}
 	return nil
 }

@@ -24,26 +24,23 @@ func (e *outOfReach) Error() string {
 	const form = "2006-01-02 15:04:05 MST"
 	why := strings.TrimPrefix(e.Why.Error(), store.ErrAway.Error()+": ")
 	if mark := new(ipam.Mending); errors.As(e.Why, &mark) {
-		return fmt.Sprintf("the shared store went back to an earlier state, and nothing is given or changed in the "+
-			"spaces of the cluster since %s: %s. "+
-			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
-			"local work as before", e.Since.Format(form), mark)
+		return fmt.Sprintf("the shared store went back to an earlier state, so Berth has given and changed nothing "+
+			"in the cluster's spaces since %s: %s. Containers keep their addresses, Berth sends their releases "+
+			"later, and networks of the space local work as before", e.Since.Format(form), mark)
 	}
 	if untrusted(e.Why) {
-		return fmt.Sprintf("the shared store is not trusted since %s (%s), so that nothing is given or changed in the "+
-			"spaces of the cluster. "+
-			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
-			"local work as before", e.Since.Format(form), why)
+		return fmt.Sprintf("Berth has not trusted the shared store since %s (%s), so it gives and changes nothing "+
+			"in the cluster's spaces. "+
+			"Containers keep their addresses, Berth sends their releases later, and networks of the space local "+
+			"work as before", e.Since.Format(form), why)
 	}
-	state := "is out of reach"
+	state := "has been out of reach"
 	if errors.Is(e.Why, store.ErrNoSpace) {
-		state = "takes no writes"
+		state = "has refused writes"
 	}
-	return fmt.Sprintf("the shared store %s since %s (%s), so that nothing new can be taken in the spaces of the "+
-		"cluster. "+
-		"Containers keep their addresses, their releases are kept and sent later, and networks of the space local "+
-		"work as before. "+
-		"Check etcd and the network to it", state, e.Since.Format(form), why)
+	return fmt.Sprintf("the shared store %s since %s (%s), so the cluster's spaces give no new addresses. "+
+		"Containers keep their addresses, Berth sends their releases later, and networks of the space local work as "+
+		"before. Check etcd and the network to it", state, e.Since.Format(form), why)
 }
 
 // Helps returns the advice for the state of the store. A store that is being mended has its own advice.

@@ -117,7 +117,7 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		=== rule twice
 		- name: a
 		  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]
-		! 3: the network a has two rules for the owners web, and can have one
+		! 3: the network a has two rules for the owners web, and can have only one
 		=== rule without a meaning
 		- name: a
 		  owner_rules: [{pattern: web}]

@@ -46,7 +46,7 @@ func TestImportProblems(t *testing.T) {
 		- name: a
 		- name: b
 		- name: a
-		! 5: the network a is there twice
+		! 5: the network a appears twice
 		=== network in two spaces
 		- name: a
 		- {name: a, space: red}
@@ -72,7 +72,7 @@ func TestImportProblems(t *testing.T) {
 		=== two links
 		- name: a
 		  links: [{host: h1, mode: bridged, link: br0}, {host: h1, mode: ovs, link: br0}]
-		! 3: the network a has two links on the host h1, and can have one
+		! 3: the network a has two links on the host h1, and can have only one
 		=== other settings
 		- {name: net1, mac_prefix: aa:00:01, sticky: false, quarantine: 1h, tags: {site: b, floor: 2}, links: [{host: h1, mode: ovs, link: br0}, {host: h2, mode: ovs, link: br0}]}
 		! 3: the tag floor of network net1 is none and not 2

@@ -33,7 +33,7 @@ func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
 		return err
 	}
 	if c.Index().Account(e.Account) != nil {
-		return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "there is an account %s already; choose "+
+		return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "account %s already exists; choose "+
 			"another name", e.Account).Advise(ipam.DoListAccounts)
 	}
 	n := 0
@@ -41,13 +41,13 @@ func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
 		n++
 		for _, pattern := range e.Owners {
 			if slices.Contains(other.Owners, pattern) {
-				return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's "+
-					"already; choose another pattern", pattern, name).Advise(ipam.DoListAccounts)
+				return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s already belong to account %s; "+
+					"choose another pattern", pattern, name).Advise(ipam.DoListAccounts)
 			}
 		}
 	}
 	if n >= MaxAccounts {
-		return ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept; remove one first",
+		return ipam.Refuse(ipam.ErrExhausted, "there are %d accounts already, the maximum; remove one first",
 			n).Advise(ipam.DoListAccounts)
 	}
 	a := &ipam.Account{Name: e.Account, Domain: e.Domain, Quota: e.Quota, Owners: e.Owners, Created: c.Now()}
@@ -70,11 +70,11 @@ func checkAccount(e *ipam.CreateAccount) error {
 		}
 	}
 	if e.Quota != nil && (*e.Quota < 0 || *e.Quota > maxQuota) {
-		return ipam.Refuse(ipam.ErrInvalid, "the quota %d of account %s is no number of addresses from 0 to %d",
+		return ipam.Refuse(ipam.ErrInvalid, "the quota %d of account %s is not a number of addresses from 0 to %d",
 			*e.Quota, e.Account, maxQuota)
 	}
 	if len(e.Owners) > maxPatterns {
-		return ipam.Refuse(ipam.ErrInvalid, "account %s is to have %d patterns of owners; at most %d are kept",
+		return ipam.Refuse(ipam.ErrInvalid, "account %s would have %d patterns of owners; the maximum is %d",
 			e.Account, len(e.Owners), maxPatterns)
 	}
 	for _, pattern := range e.Owners {
@@ -89,7 +89,7 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	a := c.Index().Account(e.Account)
 	if a == nil && e.Account == ipam.DefaultAccount {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse,
-			"the account %s is always there: it has the containers that no other account claims", e.Account)
+			"the account %s always exists: it has the containers that no other account claims", e.Account)
 	}
 	if a == nil {
 		return ipam.Result{}, noAccount(e.Account)
@@ -257,7 +257,7 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		}
 		if all.of(g.namesOf(one.Association.Instance)) == a.Name {
 			return ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
-				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped",
+				"account %s would claim the container %s, but the elastic address %s of account %s is mapped to it",
 				a.Name, one.Association.Instance, one.Address, one.Account).Advise(ipam.DoDisassociate, one.Address)
 		}
 	}

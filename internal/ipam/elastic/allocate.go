@@ -107,7 +107,7 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 		return err
 	}
 	if e.Host != "" && r.Host != e.Host {
-		return ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of %s, and not of host %s", e.Address,
+		return ipam.Refuse(ipam.ErrInvalid, "%s belongs to the elastic range %s of %s, not of host %s", e.Address,
 			r.Range, whoseRange(r), e.Host)
 	}
 	known := c.Index().Elastic(e.Address)
@@ -115,11 +115,11 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 		return nil
 	}
 	if known.State == ipam.ElasticReleasing {
-		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, and %s has not "+
-			"said yet that it is mapped there no more; try again when that runs, or allocate another", e.Address,
+		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, but %s has not "+
+			"confirmed yet that the mapping ended; try again when that runs, or allocate another", e.Address,
 			known.Account, edgesWith(c, e.Address))
 	}
-	return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
+	return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s has belonged to account %s since %s", e.Address,
 		known.Account, known.Allocated.UTC().Format("2006-01-02")).Advise(ipam.DoListElastic)
 }
 
@@ -132,10 +132,10 @@ func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 		return r, nil
 	}
 	if isMoving(ix, addr) {
-		return nil, ipam.Refuse(ipam.ErrInUse, "%s is of an elastic range that is being copied from one store to "+
-			"another; try again when that has ended", addr)
+		return nil, ipam.Refuse(ipam.ErrInUse, "%s belongs to an elastic range that is being copied to another "+
+			"store; try again after the copy", addr)
 	}
-	return nil, ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr).Advise(ipam.DoListElasticRanges)
+	return nil, ipam.Refuse(ipam.ErrNotFound, "%s is in no elastic range", addr).Advise(ipam.DoListElasticRanges)
 }
 
 // withinQuota refuses another address for an account that has reached its quota.
@@ -209,6 +209,6 @@ func matches(known *ipam.Elastic, seen uint64) error {
 	if seen == 0 || known != nil && known.ID == seen {
 		return nil
 	}
-	return ipam.Refuse(ipam.ErrChanged, "the elastic address was changed since you read it; read it again, and "+
+	return ipam.Refuse(ipam.ErrChanged, "the elastic address has changed since you read it; read it again, and "+
 		"change that")
 }

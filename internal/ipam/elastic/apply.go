@@ -23,7 +23,7 @@ func Of(homes ledger.Homes) Addresses { return Addresses{homes, homes.Own} }
 
 // home returns the Addresses over the store that has the elastic addresses.
 func (s Addresses) home() (Addresses, error) {
-	l, err := s.homes.Cluster("what there is of elastic addresses")
+	l, err := s.homes.Cluster("the elastic addresses")
 	return Addresses{s.homes, l}, err
 }
 
@@ -44,8 +44,7 @@ func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine
 	case noun != "account" && noun != "elastic":
 		return ipam.Result{}, false, nil
 	case seen != 0 && !ofAddress(e):
-		err = ipam.Refuse(ipam.ErrInvalid, "accounts and elastic ranges have no revision that a change could be held "+
-			"to; ask for it without one")
+		err = ipam.Refuse(ipam.ErrInvalid, "accounts and elastic ranges have no revision; send the change without one")
 	case c.NoElastic():
 		err = turnedOff()
 	default:
@@ -77,7 +76,7 @@ func apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, err 
 	case *ipam.EndDeclaredElastic:
 		return endDeclared(e, c)
 	}
-	return result, fmt.Errorf("%s is no edit of elastic addresses", e.Op())
+	return result, fmt.Errorf("%s is not an edit of elastic addresses", e.Op())
 }
 
 // ofAddress reports whether an edit is about one elastic address.
@@ -100,7 +99,7 @@ func Edited(e ipam.Edit, came *ipam.Result) (addr netip.Addr, is bool) {
 // turnedOff is the refusal of a daemon without elastic addresses.
 func turnedOff() error {
 	return ipam.RefuseAs(ipam.ElasticTurnedOff, ipam.ErrInUse,
-		"elastic addresses are turned off on this daemon, and nothing of them changes")
+		"elastic addresses are turned off on this daemon, so it refuses changes to them")
 }
 
 // tell writes the event of a change, with the facts before and after; nil means none.

@@ -32,7 +32,7 @@ func MayAsk(c *ledger.Change, e ipam.Edit) error {
 		}
 		return itsOwn(c, e.Address)
 	}
-	return ipam.Refuse(ipam.ErrForbidden, "%s is not for one who asks for account %s: that may allocate, associate, "+
+	return ipam.Refuse(ipam.ErrForbidden, "%s is not allowed for account %s: it may only allocate, associate, "+
 		"disassociate and release its own elastic addresses; ask an admin", e.Op(), account)
 }
 
@@ -40,7 +40,8 @@ func MayAsk(c *ledger.Change, e ipam.Edit) error {
 func mayAllocate(c *ledger.Change, e *ipam.AllocateElastic) error {
 	account := c.Account()
 	if e.Account != "" && e.Account != account {
-		return ipam.Refuse(ipam.ErrForbidden, "who asks for account %s allocates addresses to no other; ask an admin",
+		return ipam.Refuse(ipam.ErrForbidden, "requests for account %s cannot allocate addresses to another; ask an "+
+			"admin",
 			account)
 	}
 	if known := c.Index().Elastic(e.Address); known != nil && known.Account != account && !isFree(c, e.Address) {
@@ -78,8 +79,8 @@ func mayTarget(c *ledger.Change, e *ipam.AssociateElastic) error {
 	if err != nil {
 		return err
 	}
-	refused := ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse, "the container %s is not account %s's; an address is "+
-		"mapped to a container of its own account", owner, c.Account())
+	refused := ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse, "the container %s does not belong to account %s; an "+
+		"address is mapped only to a container of its own account", owner, c.Account())
 	accounts := claimsOf(c.Index())
 	for _, g := range all {
 		meant := e.Network == "" || e.Network == g.n.Name || e.Network == g.n.ID.String()

@@ -158,11 +158,11 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) (repl
 	}
 	if notIts(c, other) {
 		return nil, ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
-			"%s has another elastic address already; a guest address has one", owner)
+			"%s already has another elastic address; a guest address has only one", owner)
 	}
 	return nil, ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
-		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
-			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,
+		"%s already has the elastic address %s of account %s, which is mapped to %s on network %s; a guest address "+
+			"has only one", other.Association.Instance, other.Address, other.Account, g.addr,
 		c.NetworkName(other.Association.Network)).Advise(ipam.DoDisassociate, other.Address)
 }
 
@@ -176,19 +176,19 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 		return err
 	}
 	if r.Host != "" && g.host != "" && c.Member() != nil && r.Host != g.host {
-		return ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host "+
-			"%s; an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host).
+		return ipam.Refuse(ipam.ErrInvalid, "%s belongs to the elastic range %s of host %s, but %s runs on host "+
+			"%s; use an address of the cluster", known.Address, r.Range, r.Host, owner, g.host).
 			Advise(ipam.DoListElasticRanges)
 	}
 	if g.sub.CIDR.Contains(known.Address) {
 		return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrOverlap,
-			"%s lies in the subnet %s of its guest on network %s, where it could be reached by nobody", known.Address,
+			"%s lies in the subnet %s of its guest on network %s, where nobody could reach it", known.Address,
 			g.sub.CIDR, g.n.Name)
 	}
 	if account := claimsOf(c.Index()).of(g.namesOf(owner)); account != known.Account {
 		return ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
-			"%s is account %s's, and the container %s is account %s's; an address is mapped to a container of its own "+
-				"account", known.Address, known.Account, owner, account).Advise(ipam.DoListAccounts)
+			"%s belongs to account %s, and the container %s to account %s; an address is mapped only to a container "+
+				"of its own account", known.Address, known.Account, owner, account).Advise(ipam.DoListAccounts)
 	}
 	return publishesNothing(c, g, owner)
 }
@@ -204,7 +204,7 @@ func publishesNothing(c *ledger.Change, g *guest, owner string) error {
 		return nil
 	}
 	return ipam.RefuseAs(ipam.PublishesPorts, ipam.ErrInUse,
-		"the container %s publishes %s of its host, so that an elastic address cannot lead to it, too; run it without "+
+		"the container %s publishes %s of its host, so it cannot have an elastic address too; run it without "+
 			"published ports", name, strings.Join(ports, ", "))
 }
 

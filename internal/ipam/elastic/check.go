@@ -53,8 +53,9 @@ func (e *examination) look(c *ledger.Change, before *ipam.Elastic) error {
 	}
 	e.Wanted++
 	if first := e.wanted.first[l.Guest].Elastic; first.IsValid() && first != one.Address {
-		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s leads to %s, to which "+
-			"%s is mapped already: disassociate one of them (berth elastic disassociate)", one.Address, l.Guest, first)
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s leads to %s, but "+
+			"%s is already mapped to it: disassociate one of them (berth elastic "+
+			"disassociate)", one.Address, l.Guest, first)
 		return nil
 	}
 	return e.isMapped(c, one, &l)
@@ -78,12 +79,12 @@ func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) err
 			c.Host(), one.Address, one.Association.Instance, l.Guest, at.Error)
 	case c.Now().Sub(since) < mapsWithin:
 	case len(others) > 0:
-		e.add(c, one, ipam.UnmappedElastic, since, "%s is to be mapped to %s (%s) on host %s, which waits "+
-			"for host %s: that may have it in its kernel still; see `berth elastic show %s`", one.Address,
+		e.add(c, one, ipam.UnmappedElastic, since, "%s should be mapped to %s (%s) on host %s, which waits for host "+
+			"%s: its kernel may still have the mapping; see `berth elastic show %s`", one.Address,
 			one.Association.Instance, l.Guest, c.Host(), others[0].Host, one.Address)
 	default:
-		e.add(c, one, ipam.UnmappedElastic, since, "%s is to be mapped to %s (%s) on host %s, and its "+
-			"edge has not said that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
+		e.add(c, one, ipam.UnmappedElastic, since, "%s should be mapped to %s (%s) on host %s, but its edge has not "+
+			"confirmed that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
 			c.Host())
 	}
 	return nil
@@ -111,16 +112,16 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 		return err
 	}
 	if account := whoseNow(e.wanted.accounts, one, &g); account != one.Account {
-		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s is account %s's, and "+
-			"the container %s is account %s's by now, so that it is not mapped: disassociate it (berth elastic "+
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s belongs to account %s, but the "+
+			"container %s now belongs to account %s, so it is not mapped: disassociate it (berth elastic "+
 			"disassociate)", one.Address, one.Account, g.named(one.Association), account)
 		return nil
 	}
 	if r == nil || r.Host == "" || r.Host == c.Host() {
 		return nil
 	}
-	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s is of the elastic range %s "+
-		"of host %s, and %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
+	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s belongs to the elastic range %s of host "+
+		"%s, but %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
 		r.Host, one.Association.Instance, c.Host())
 	return nil
 }
@@ -136,7 +137,7 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 		return err
 	}
 	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), "%s of account %s is associated with "+
-		"%s, which is not there any more, and for which nothing is reserved: end the association with `berth elastic "+
+		"%s, which no longer exists and has no reservation: end the association with `berth elastic "+
 		"disassociate %s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address)
 	return nil
 }

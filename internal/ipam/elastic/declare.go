@@ -80,7 +80,7 @@ func endDeclared(e *ipam.EndDeclaredElastic, c *ledger.Change) (result ipam.Resu
 		if stays(one) {
 			continue
 		}
-		if err := endAssociation(c, one, "its project says it no more"); err != nil {
+		if err := endAssociation(c, one, "its project no longer declares it"); err != nil {
 			return ipam.Result{}, err
 		}
 		result.Addresses = append(result.Addresses, one.Address)

@@ -165,7 +165,7 @@ func (one *session) keep(ctx context.Context) {
 			}
 			one.kept <- sent
 		case errors.Is(err, store.ErrEnded):
-			one.lost <- errors.New("the session of this host's edge has ended; it begins another one")
+			one.lost <- errors.New("the session of this host's edge has ended; it starts another")
 			return
 		default:
 			next = keptAgain
@@ -183,7 +183,7 @@ func (one *session) speaks() error {
 		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and gets the mappings", s.Host())
 	}
 	if silent := s.EdgeSilent(); silent > edgeSilence {
-		return fmt.Errorf("the edge of host %s has said nothing for %s", s.Host(), silent.Round(time.Second))
+		return fmt.Errorf("the edge of host %s has been silent for %s", s.Host(), silent.Round(time.Second))
 	}
 	self := ledger.Ask(s, func(ix *ledger.Index) *ipam.Host { return ix.Host(s.Host()) })
 	return ledger.SpeaksFor(s.Member(), s.Host(), self)
@@ -193,7 +193,7 @@ func (one *session) speaks() error {
 func (one *session) stands(c *ledger.Change) error {
 	known, err := c.EdgeSession(c.Host())
 	if err == nil && (known == nil || known.Session != one.held.ID()) {
-		err = ipam.Refuse(ipam.ErrChanged, "the session of this host's edge is another one by now")
+		err = ipam.Refuse(ipam.ErrChanged, "this host's edge has started another session")
 	}
 	return err
 }

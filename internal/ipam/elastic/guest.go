@@ -160,7 +160,7 @@ func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, erro
 	}
 	if len(all) > 1 {
 		return guest{}, ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrInvalid,
-			"%s has several addresses, %s; say which network, or which guest address, is meant", owner, list(all))
+			"%s has several addresses, %s; name the network or the guest address", owner, list(all))
 	}
 	return all[0], nil
 }
@@ -206,8 +206,8 @@ func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, er
 	ref := e.Network
 	n, err := c.NetworkOf(ref, e)
 	if err != nil && c.Member() != nil && c.Index().NetworkNamed(ref) == (ipam.ID{}) {
-		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
-			"elastic addresses of a cluster are mapped on its own networks only", ref).Advise(ipam.DoListNetworks)
+		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces; a cluster maps "+
+			"elastic addresses only on its own networks", ref).Advise(ipam.DoListNetworks)
 	}
 	return n, err
 }
@@ -226,8 +226,8 @@ func noGuest(e *ipam.AssociateElastic, owner string) error {
 		on = "network " + e.Network
 	}
 	return ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
-		"%s has no %s address on %s, neither by a reservation nor by a container that runs; one on the host's own "+
-			"network has none; start it, or reserve an address for it", owner, family, on).
+		"%s has no %s address on %s: it has no reservation there and does not run, or runs on the host's own "+
+			"network; start it, or reserve an address for it", owner, family, on).
 		Advise(ipam.DoListReservations)
 }
 
@@ -243,7 +243,7 @@ func list(all []guest) string {
 func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 	what := ""
 	if n.Type == ipam.VIP {
-		what = "is of the type vip, whose addresses are no containers'"
+		what = "has the type vip, whose addresses belong to no containers"
 	}
 	for _, link := range n.Links {
 		if link.Host == c.Host() && goesPast(link) {
@@ -259,7 +259,7 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 		return nil
 	}
 	return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
-		"network %s %s: elastic addresses are mapped on bridges only", n.Name, what)
+		"network %s %s: elastic addresses work only on bridges", n.Name, what)
 }
 
 // goesPast reports whether a link bypasses its host's own network, so that nothing can be translated there.
@@ -277,7 +277,7 @@ func MayLink(n *ipam.Network, links []ipam.Link) error {
 	for _, link := range links {
 		if link.Mode != "" && goesPast(link) {
 			return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "network %s would be one that %s: elastic "+
-				"addresses are mapped on bridges only; turn them off first (--elastic off)", n.Name, linkedPast(link))
+				"addresses work only on bridges; turn them off first (--elastic off)", n.Name, linkedPast(link))
 		}
 	}
 	return nil

@@ -105,15 +105,15 @@ func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, e
 		r.TTL = *e.TTL
 	}
 	if ttl := time.Duration(r.TTL); ttl < leastTTL || ttl > mostTTL {
-		return nil, ipam.Refuse(ipam.ErrInvalid, "the range %s is to answer for %s after its host was cut off; that "+
-			"is %s to %s", e.Range, ttl, leastTTL, mostTTL)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the range %s would answer for %s after its host is cut off; it "+
+			"must be %s to %s", e.Range, ttl, leastTTL, mostTTL)
 	}
 	switch on := ipam.OnCut(e.OnCut); on {
 	case "":
 	case ipam.CutWithdraw, ipam.CutKeep:
 		r.OnCut = on
 	default:
-		return nil, ipam.Refuse(ipam.ErrInvalid, "a range that is cut off does %s or %s, not %q", ipam.CutWithdraw,
+		return nil, ipam.Refuse(ipam.ErrInvalid, "a range that is cut off must do %s or %s, not %q", ipam.CutWithdraw,
 			ipam.CutKeep, e.OnCut)
 	}
 	return r, nil
@@ -128,8 +128,7 @@ func checkRange(r ipam.Range) error {
 	for _, addr := range []netip.Addr{r.From(), r.To()} {
 		if addr.IsUnspecified() || addr.IsLoopback() || addr.IsMulticast() || addr.IsLinkLocalUnicast() ||
 			addr.Is4In6() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-			return ipam.Refuse(ipam.ErrInvalid, "the range %s has %s, which is no address that a guest can be reached "+
-				"by", r, addr)
+			return ipam.Refuse(ipam.ErrInvalid, "the range %s has %s, where no guest can be reached", r, addr)
 		}
 	}
 	return nil
@@ -138,7 +137,8 @@ func checkRange(r ipam.Range) error {
 func checkDevice(name string) error {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '/' || r == '"' }
 	if len(name) > maxDevice || name == "." || name == ".." || strings.ContainsFunc(name, odd) {
-		return ipam.Refuse(ipam.ErrInvalid, "%q names no network device: write one such as eth0, or none", name)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not the name of a network device: write one such as eth0, or "+
+			"none", name)
 	}
 	return nil
 }
@@ -150,8 +150,8 @@ func knownHost(c *ledger.Change, host string) error {
 	}
 	switch {
 	case c.Member() == nil && host != c.Host():
-		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q: this Berth has a store of its own, and knows only "+
-			"its host %s", host, c.Host())
+		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q: this Berth has its own store, and knows only its "+
+			"host %s", host, c.Host())
 	case c.Member() != nil && c.Index().Host(host) == nil:
 		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", host).Advise(ipam.DoListHosts)
 	}

@@ -96,8 +96,8 @@ func (by *reporter) checkConnected() error {
 		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and restores removed mappings; end it "+
 			"first", by.ledger.Host())
 	case told != by.session:
-		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s is not informed any more; it must ask again what it "+
-			"is to map", by.ledger.Host())
+		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s gets no more updates; it must request its "+
+			"mappings again", by.ledger.Host())
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (by *reporter) checkSession(c *ledger.Change) (upto uint64, err error) {
 		return c.NextID(), nil
 	}
 	if known.Session != by.session {
-		return 0, ipam.Refuse(ipam.ErrChanged, "the session of this host's edge is another one by now")
+		return 0, ipam.Refuse(ipam.ErrChanged, "this host's edge has started another session")
 	}
 	return known.ID, nil
 }
@@ -151,7 +151,7 @@ func (s Addresses) unnamed(r *ipam.EdgeReport) (gone []netip.Addr) {
 func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint64) error {
 	at := ledger.AppliedAt{Host: c.Host(), Address: one.Address}
 	if !one.Address.IsValid() {
-		return ipam.Refuse(ipam.ErrInvalid, "an address is missing in what an edge has applied")
+		return ipam.Refuse(ipam.ErrInvalid, "an address is missing in the edge's report")
 	}
 	known := c.Index().Applied(at)
 	now := &ipam.Applied{Host: at.Host, Address: one.Address, Association: one.Association, Guest: one.Guest,

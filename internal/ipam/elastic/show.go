@@ -115,7 +115,7 @@ func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) 
 		case at.Host != info.Host && info.Host != "" && c.Member() != nil:
 			if at.InForce {
 				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + at.Host +
-					", which has not said yet that it answers no more"}
+					", which has not confirmed yet that it stopped answering"}
 			}
 		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or only staged
 		case info.Applied == nil || at.Host == info.Host:

@@ -21,8 +21,8 @@ func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 	if known.Association != nil {
 		whose = where(c, known.Association)
 	}
-	return ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s: it comes and "+
-		"goes with that, and gives way to an address that is associated with it", known.Address, whose).
+	return ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s: it comes and goes "+
+		"with it, and an associated address replaces it", known.Address, whose).
 		Advise(ipam.DoAllocateElastic)
 }
 

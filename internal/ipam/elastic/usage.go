@@ -52,8 +52,8 @@ func (s Addresses) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageRep
 		f.Until = now
 	}
 	if f.Since.After(f.Until) {
-		return ipam.UsageReport{}, ipam.Refuse(ipam.ErrInvalid, "the time that is asked for ends at %s, before it "+
-			"begins at %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
+		return ipam.UsageReport{}, ipam.Refuse(ipam.ErrInvalid, "the requested time ends at %s, before it begins at "+
+			"%s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
 	}
 	var all []stretch
 	var oldest time.Time

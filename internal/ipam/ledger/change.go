@@ -145,10 +145,10 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, error) {
 	case err != nil:
 		return nil, err
 	case sub == nil || sx == nil:
-		return nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
+		return nil, ipam.Help(fmt.Errorf("%w: pool %s belongs to subnet %s in space %s, which does not exist",
 			ipam.ErrDamaged, a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
 	case sub.ID != a.Subnet:
-		return nil, ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
+		return nil, ipam.Refuse(ipam.ErrDamaged, "pool %s belongs to a replaced subnet %s", a.ID,
 			a.CIDR).Advise(ipam.DoRunFsck)
 	}
 	return sub, nil
@@ -251,8 +251,8 @@ func restore[K comparable, V any](c *Change, in map[K]V, key K) {
 func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 	if len(sub.Pools) > ipam.MaxRanges || len(sub.Exclusions) > ipam.MaxRanges || len(sub.Static) > ipam.MaxRanges {
 		return ipam.Refuse(ipam.ErrInvalid,
-			"the subnet %s would have %d pools, %d exclusions and %d static bands; it keeps at "+
-				"most %d of each, so put ranges that lie side by side into one",
+			"the subnet %s would have %d pools, %d exclusions and %d static bands; the maximum is %d of each, so "+
+				"join adjacent ranges",
 			sub.CIDR, len(sub.Pools), len(sub.Exclusions), len(sub.Static), ipam.MaxRanges)
 	}
 	raw, err := c.PutJSON(SubnetKey(nil, sub.Space, sub.CIDR), sub)

@@ -82,7 +82,7 @@ func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 			return nil
 		case Restoring:
 			return ipam.Refuse(ipam.ErrDamaged,
-				"a backup is being put back into the store, and not all of it is there").
+				"a backup is being restored into the store, and part of it is missing").
 				Advise(ipam.DoRestoreShared)
 		}
 		if format, err = strconv.Atoi(string(raw)); err != nil || format < 1 {
@@ -168,7 +168,7 @@ func runUpgrade(tx store.Tx, format int, steps []func(store.Tx) error) (ours boo
 	case string(raw) == today:
 		return false, nil
 	case string(raw) != strconv.Itoa(format):
-		return false, ipam.Refuse(ipam.ErrChanged, "its format has become %q meanwhile", raw)
+		return false, ipam.Refuse(ipam.ErrChanged, "its format has changed to %q", raw)
 	}
 	for _, step := range steps {
 		if err := step(tx); err != nil {

@@ -91,7 +91,7 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 		}
 		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref).Advise(ipam.DoListNetworks)
 	case n.Stage == ipam.Arriving:
-		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", n.Name)
+		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again after the import", n.Name)
 	case n.Stage == ipam.Moving:
 		return nil, BeingCopied(n)
 	}

@@ -108,8 +108,8 @@ func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 		return removed(host)
 	case h.Session != m.Session:
 		return ipam.Refuse(ipam.ErrHost,
-			"another daemon of host %s took over at %s: two of them run with copies of one state; "+
-				"end one, and remove its copy", host, h.Started.Format(form))
+			"another daemon of host %s took over at %s: two daemons run with copies of one state; stop one, and "+
+				"remove its copy", host, h.Started.Format(form))
 	}
 	return nil
 }
@@ -117,8 +117,8 @@ func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 // removed is the refusal of a removed host.
 func removed(host string) error {
 	return ipam.Refuse(ipam.ErrHost,
-		"host %s was removed from the cluster, and what it held may be in other hands: "+
-			"stop its containers on shared networks, and let it in again on another host", host).
+		"host %s was removed from the cluster, and others may have its addresses: stop its containers on shared "+
+			"networks, and admit it again on another host", host).
 		Advise(ipam.DoLetHostIn, host)
 }
 
@@ -127,7 +127,7 @@ func (c *Change) MayTake() error {
 	if c.member == nil || c.self.State == "" {
 		return nil
 	}
-	return ipam.Refuse(ipam.ErrHost, "host %s is %s, and takes nothing new in the spaces of the cluster",
+	return ipam.Refuse(ipam.ErrHost, "host %s is %s, and takes nothing new in the cluster's spaces",
 		c.host,
 		c.self.State).Advise(ipam.DoEndDrain, c.host)
 }
@@ -203,8 +203,8 @@ func (c *Change) joinHost() error {
 	switch h := c.self; {
 	case h.ID != c.member.Host:
 		return ipam.Refuse(ipam.ErrHost,
-			"there is a host %s in the cluster already, and this one is another (that one has "+
-				"the id %s, and its daemon began at %s): give this one a name of its own with --host",
+			"the cluster already has another host %s (its id is %s, its daemon started at %s): give this one its "+
+				"own name with --host",
 			h.Name, h.ID.Short(), h.Started.Format("2006-01-02 15:04:05 MST")).Advise(ipam.DoFreeHost, h.Name)
 	case h.State == ipam.HostRemoved:
 		return removed(h.Name)
@@ -219,7 +219,7 @@ func (c *Change) addHost() error {
 	for _, known := range c.index.hosts {
 		if h := known.Value; h.ID == c.member.Host && h.State != ipam.HostRemoved {
 			return ipam.Refuse(ipam.ErrHost,
-				"this host is known to the cluster as %s, with all it holds: start it with "+
+				"the cluster knows this host as %s, with all its addresses: start it with "+
 					"--host %s", h.Name, h.Name).OrAdvise(ipam.DoRemoveThere, h.Name)
 		}
 	}
@@ -252,7 +252,7 @@ func (c *Change) FreeSlot() (slot int, err error) {
 		slot++
 	}
 	if slot >= ipam.MaxHosts {
-		return 0, ipam.Refuse(ipam.ErrHost, "the cluster has %d hosts, which is as many as can share a store",
+		return 0, ipam.Refuse(ipam.ErrHost, "the cluster has %d hosts, the maximum for a shared store",
 			ipam.MaxHosts).Advise(ipam.DoRemoveAHost)
 	}
 	return slot, nil

@@ -153,7 +153,7 @@ func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 
 // NoSubnet is the refusal of a network without subnets, which has L2 only.
 func (p *NetworkPlan) NoSubnet() error {
-	return ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
+	return ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so it gives no addresses",
 		p.Called()).Advise(ipam.DoAddSubnetTo, p.Called())
 }
 

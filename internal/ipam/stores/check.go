@@ -75,7 +75,7 @@ func (ck *checker) names(tx store.Tx) error {
 	}
 	for name, id := range ck.ix.Names() {
 		if !found[name] {
-			ck.problem("network %s: nothing finds it by its name %s", id, name)
+			ck.problem("network %s: the index does not find it by its name %s", id, name)
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func (ck *checker) subnets() {
 	for _, sx := range ck.ix.Subnets() {
 		sub := sx.Record()
 		if ck.ix.Network(sub.Network) == nil {
-			ck.problem("subnet %s of space %s: its network %s is not there", sub.CIDR, sub.Space, sub.Network)
+			ck.problem("subnet %s of space %s: its network %s is missing", sub.CIDR, sub.Space, sub.Network)
 		}
 		for i, p := range sub.Pools {
 			if !sub.CIDR.Contains(p.Range.From()) || !sub.CIDR.Contains(p.Range.To()) {
@@ -122,7 +122,7 @@ func (ck *checker) subnets() {
 		}
 		for _, id := range sub.Attachments {
 			if at := ck.ix.Attachment(id); at == nil || at.Subnet != sub.ID {
-				ck.problem("subnet %s of space %s: its pool %s is not there", sub.CIDR, sub.Space, id)
+				ck.problem("subnet %s of space %s: its pool %s is missing", sub.CIDR, sub.Space, id)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (ck *checker) attachments() {
 			continue // its subnet ended first
 		}
 		if sx == nil {
-			ck.problem("pool %s: its subnet %s is not there", id, at.CIDR)
+			ck.problem("pool %s: its subnet %s is missing", id, at.CIDR)
 			continue
 		}
 		named := false
@@ -203,7 +203,7 @@ func (ck *checker) leases(tx store.Tx) error {
 	}
 	for id, sx := range ck.ix.Subnets() {
 		if sub := sx.Record(); sub.Gateway != gateways[id] && ck.copied[sub.Space] == nil {
-			ck.problem("subnet %s of space %s: its gateway is %s, and the lease of a gateway is that of %s", sub.CIDR,
+			ck.problem("subnet %s of space %s: its gateway is %s, but the lease of a gateway is for %s", sub.CIDR,
 				sub.Space, sub.Gateway, gateways[id])
 		}
 	}
@@ -212,13 +212,14 @@ func (ck *checker) leases(tx store.Tx) error {
 
 func (ck *checker) lease(sub *ipam.Subnet, l *ipam.Lease) {
 	if !alloc.Usable(sub.CIDR).Contains(l.Address) && (l.Held() || l.Reservation != nil) {
-		ck.problem("%s is leased and is no host address of the subnet %s", l.Address, sub.CIDR)
+		ck.problem("%s is leased but is not a host address of the subnet %s", l.Address, sub.CIDR)
 	}
 	if !l.Held() || l.Attachment == (ipam.ID{}) {
 		return
 	}
 	if at := ck.ix.Attachment(l.Attachment); at == nil || at.Subnet != sub.ID {
-		ck.problem("%s of the subnet %s is held through pool %s, which is not there", l.Address, sub.CIDR, l.Attachment)
+		ck.problem("%s of the subnet %s is held through pool %s, which does not "+
+			"exist", l.Address, sub.CIDR, l.Attachment)
 	}
 }
 

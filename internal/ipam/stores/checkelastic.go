@@ -32,7 +32,7 @@ func (ck *checker) elastics() {
 	ck.elasticRanges()
 	for at, said := range ck.ix.AllApplied() {
 		if said.Host != at.Host || said.Address != at.Address {
-			ck.problem("what the edge of host %s says of the elastic address %s is of %s on host %s", at.Host,
+			ck.problem("the edge report of host %s on the elastic address %s is about %s on host %s", at.Host,
 				at.Address, said.Address, said.Host)
 		}
 	}
@@ -40,7 +40,7 @@ func (ck *checker) elastics() {
 
 func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 	if one.Address != addr {
-		ck.problem("elastic address %s: its record is of %s", addr, one.Address)
+		ck.problem("elastic address %s: its record is for %s", addr, one.Address)
 	}
 	in := 0
 	for _, r := range ck.ix.AllElasticRanges() {
@@ -49,13 +49,13 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 		}
 	}
 	if in != 1 {
-		ck.problem("elastic address %s is of %d ranges", addr, in)
+		ck.problem("elastic address %s is in %d ranges", addr, in)
 	}
 	if one.State != ipam.ElasticAllocated && one.State != ipam.ElasticReleasing {
-		ck.problem("elastic address %s is %q, which is no state of one that is somebody's", addr, one.State)
+		ck.problem("elastic address %s has the state %q, which an owned one cannot have", addr, one.State)
 	}
 	if one.Account != ipam.DefaultAccount && one.State == ipam.ElasticAllocated && ck.ix.Account(one.Account) == nil {
-		ck.problem("elastic address %s: its account %s is not there", addr, one.Account)
+		ck.problem("elastic address %s: its account %s is missing", addr, one.Account)
 	}
 	a := one.Association
 	if a == nil {
@@ -65,7 +65,7 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 		ck.problem("elastic address %s was released, and is associated with %s", addr, a.Instance)
 	}
 	if ck.ix.Network(a.Network) == nil && ck.copied[elasticPart] == nil {
-		ck.problem("elastic address %s: the network %s of the association with %s is not there", addr, a.Network,
+		ck.problem("elastic address %s: the network %s of the association with %s is missing", addr, a.Network,
 			a.Instance)
 	}
 }

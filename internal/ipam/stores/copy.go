@@ -102,7 +102,7 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 	case len(names) > 0:
 		return names, nil
 	case cp.opt.Undo:
-		return nil, ipam.Refuse(ipam.ErrNotFound, "no copy was cut off; there is nothing to take back")
+		return nil, ipam.Refuse(ipam.ErrNotFound, "no copy was interrupted; there is nothing to undo")
 	}
 	return nil, ipam.Refuse(ipam.ErrNotFound,
 		"there is nothing to copy: no network is in another space than %s, which stays in "+
@@ -257,10 +257,10 @@ func (cp *copying) stopped(ctx context.Context, name string, err error) error {
 	}
 	if source != nil && source.Stage != copyFrozen {
 		return ipam.Refuse(err,
-			"%s; all of %s is in the target, and the source has let go of it: finish that "+
-				"with `%s`", what, partName(name), cp.opt.Command)
+			"%s; the target has all of %s, and the source has released it: finish with "+
+				"`%s`", what, partName(name), cp.opt.Command)
 	}
 	return ipam.Refuse(err,
-		"%s; the copy of %s stopped, and the source still has it: go on with `%s`, or take "+
-			"it back with --undo", what, partName(name), cp.opt.Command)
+		"%s; the copy of %s stopped, and the source still has it: continue with `%s`, or undo it with "+
+			"--undo", what, partName(name), cp.opt.Command)
 }

@@ -172,7 +172,7 @@ func TestCopyRefused(t *testing.T) {
 	}{
 		{own, cluster, ipam.CopyOptions{Spaces: []string{"local"}}, "belongs to one host"},
 		{own, cluster, ipam.CopyOptions{Spaces: []string{"labs"}}, `no network in a space "labs"`},
-		{own, cluster, ipam.CopyOptions{Undo: true}, "nothing to take back"},
+		{own, cluster, ipam.CopyOptions{Undo: true}, "nothing to undo"},
 		{cluster, own, ipam.CopyOptions{}, "host h2 has a Docker network on the subnet 10.5.0.0/24 of network theirs"},
 	} {
 		if _, err := stores.CopySpaces(ctx, tc.from.Ledger, tc.to.Ledger, tc.opt); err == nil ||

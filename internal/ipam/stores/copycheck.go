@@ -81,7 +81,7 @@ func (cp *copying) collisions(ctx context.Context, all []*group, names []string,
 func networkCollides(c *ledger.Change, n *ipam.Network, wrong *ipam.PlanError) error {
 	if known := c.Index().Network(n.ID); known != nil {
 		if known.Stage != ipam.Moving { // else it is from the interrupted copy
-			wrong.Add(0, "network %s of space %s is in the target already, as %s in space %s, with the same id %s",
+			wrong.Add(0, "network %s of space %s is already in the target, as %s in space %s, with the same id %s",
 				n.Name, n.Space, known.Name, known.Space, n.ID)
 		}
 		return nil
@@ -117,7 +117,7 @@ func subnetCollides(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, wrong *
 	}
 	for _, id := range sub.Attachments {
 		if c.Index().Attachment(id) != nil {
-			wrong.Add(0, "the pool %s of network %s is in the target already", id, n.Name)
+			wrong.Add(0, "the pool %s of network %s is already in the target", id, n.Name)
 		}
 	}
 	return nil
@@ -275,9 +275,9 @@ func (t *tally) is(what string, key, want, got []byte) error {
 	case got == nil && want != nil:
 		return fmt.Errorf("%w: %s is not in the target", errDiffers, what)
 	case want == nil && got != nil:
-		return fmt.Errorf("%w: %s is in the target, and not in the source", errDiffers, what)
+		return fmt.Errorf("%w: %s is in the target, but not in the source", errDiffers, what)
 	case !bytes.Equal(want, got):
-		return fmt.Errorf("%w: %s is another one in the target", errDiffers, what)
+		return fmt.Errorf("%w: %s differs in the target", errDiffers, what)
 	}
 	return nil
 }

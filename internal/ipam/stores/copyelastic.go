@@ -21,7 +21,7 @@ const elasticPart = ""
 // partName names a space, or the elastic addresses, in a sentence.
 func partName(name string) string {
 	if name == elasticPart {
-		return "what there is of elastic addresses"
+		return "the elastic addresses"
 	}
 	return "the space " + name
 }
@@ -245,7 +245,7 @@ func moveRanges(c *ledger.Change, moving bool) error {
 // stillMoving refuses to let go if a range was added to a shared source.
 func stillMoving(c *ledger.Change) error {
 	for _, r := range c.Index().ElasticRanges() {
-		return ipam.Refuse(ipam.ErrChanged, "the elastic range %s was added meanwhile", r.Range)
+		return ipam.Refuse(ipam.ErrChanged, "the elastic range %s was added during the copy", r.Range)
 	}
 	return nil
 }

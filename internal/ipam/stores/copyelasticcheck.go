@@ -32,7 +32,7 @@ func (cp *copying) leftBehind(e *elasticCopy, names []string, wrong *ipam.PlanEr
 		}
 		why := "which is not copied"
 		if n.Space == ipam.LocalSpace {
-			why = "which belongs to one host, and where nothing of a cluster is mapped"
+			why = "which belongs to one host, so a cluster maps nothing there"
 		}
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
 			"the elastic address %s is associated with %s on network %s of the space %s, %s", one.Address, a.Instance,
@@ -97,7 +97,7 @@ func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ip
 		cp.accountCollides(c, e, a, wrong)
 	}
 	if n > elastic.MaxAccounts {
-		wrong.Add(0, "there would be %d accounts, and no more than %d are kept", n, elastic.MaxAccounts)
+		wrong.Add(0, "there would be %d accounts; the maximum is %d", n, elastic.MaxAccounts)
 	}
 	for _, r := range e.ranges {
 		cp.rangeCollides(c, r, wrong)
@@ -109,14 +109,14 @@ func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Acc
 	there := c.Index().Account(a.Name)
 	if there != nil && !sameAccount(there, a) {
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
-			"the target has another account %s, with a domain, a quota or owners of its own; make them the same", a.Name)
+			"the target has another account %s with a different domain, quota or owners; make them the same", a.Name)
 		return
 	}
 	for name, other := range c.Index().Accounts() {
 		for _, pattern := range a.Owners {
 			if name != a.Name && slices.Contains(other.Owners, pattern) {
 				wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
-					"the owners %s of account %s are account %s's in the target", pattern, a.Name, name)
+					"the owners %s of account %s belong to account %s in the target", pattern, a.Name, name)
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Acc
 	}
 	if len(counted) > *a.Quota && len(counted) > mine {
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElastic)}, 0,
-			"account %s has the quota %d, and would have %d elastic addresses with those that it has in the target", a.Name,
+			"account %s has the quota %d, but would have %d elastic addresses with those in the target", a.Name,
 			*a.Quota, len(counted))
 	}
 }
@@ -146,7 +146,7 @@ func (cp *copying) rangeCollides(c *ledger.Change, r *ipam.ElasticRange, wrong *
 	for id, other := range c.Index().AllElasticRanges() {
 		switch {
 		case id == r.ID && !other.Moving:
-			wrong.Add(0, "the elastic range %s is in the target already, with the same id %s", r.Range, r.ID)
+			wrong.Add(0, "the elastic range %s is already in the target, with the same id %s", r.Range, r.ID)
 		case id != r.ID && other.Range.Overlaps(r.Range.IPRange):
 			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElasticRanges)}, 0,
 				"the elastic range %s overlaps the range %s of the target", r.Range, other.Range)
@@ -161,7 +161,7 @@ func (cp *copying) rangeCollides(c *ledger.Change, r *ipam.ElasticRange, wrong *
 	}
 	if r.Host != "" && r.Host != cp.to.Host() {
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElasticRanges)}, 0,
-			"the elastic range %s is host %s's, which has no part in the target; remove it", r.Range, r.Host)
+			"the elastic range %s belongs to host %s, which is not in the target; remove it", r.Range, r.Host)
 	}
 }
 
@@ -183,7 +183,8 @@ func (cp *copying) claimsCollide(c *ledger.Change, e *elasticCopy, wrong *ipam.P
 		}
 		if account := elastic.Claimant(c.Index(), e.accounts, n, a.Instance); account != one.Account {
 			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
-				"the elastic address %s of account %s is associated with %s, which would be account %s's in the target",
+				"the elastic address %s of account %s is associated with %s, which would belong to account %s in "+
+					"the target",
 				one.Address, one.Account, a.Instance, account)
 		}
 		for other := range c.Index().AssociatedAt(a.Guest) {
@@ -224,8 +225,9 @@ func MayShare(own *ledger.Ledger) (left bool, err error) {
 		}
 	})
 	if found != nil {
-		return true, ipam.Refuse(ipam.ErrInUse, "this host's own store has the elastic address %s, associated "+
-			"with %s, and a host that shares a store maps what that one has", found.Address, found.Association.Instance).
+		return true, ipam.Refuse(ipam.ErrInUse, "this host's own store has the elastic address %s, associated with "+
+			"%s, but a host with a shared store maps only addresses of that "+
+			"store", found.Address, found.Association.Instance).
 			Advise(ipam.DoCopyToShared)
 	}
 	return hasElastic(own), nil

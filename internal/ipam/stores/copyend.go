@@ -63,8 +63,8 @@ func ownAlone(c *ledger.Change, n *ipam.Network) error {
 			}
 			if at.Host != c.Host() {
 				return ipam.Refuse(ipam.ErrInUse,
-					"host %s has a Docker network on the subnet %s of network %s; a space that several hosts use stays "+
-						"in the store that they share", at.Host, sub.CIDR, n.Name)
+					"host %s has a Docker network on the subnet %s of network %s; a space that several hosts use "+
+						"stays in their shared store", at.Host, sub.CIDR, n.Name)
 			}
 		}
 	}
@@ -77,7 +77,8 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 		if c.Member() != nil {
 			for _, n := range networksIn(c.Index(), target.Space) {
 				if n.Stage != ipam.Moving {
-					return ipam.Refuse(ipam.ErrChanged, "network %s was made in the space %s meanwhile", n.Name,
+					return ipam.Refuse(ipam.ErrChanged, "network %s was created in the space %s during the "+
+						"copy", n.Name,
 						target.Space)
 				}
 			}
@@ -168,8 +169,8 @@ func there(c *ledger.Change, r record) error {
 		}
 	}
 	if raw == nil || hidden.Stage != "" || hidden.Moving {
-		return fmt.Errorf("%w: the source has let go of %s, and the target does not have it: the "+
-			"target was replaced meanwhile; nothing more was removed", ipam.ErrDamaged, r.what)
+		return fmt.Errorf("%w: the source has released %s, but the target does not have it: the target was replaced "+
+			"during the copy; nothing more was removed", ipam.ErrDamaged, r.what)
 	}
 	return nil
 }
@@ -211,8 +212,8 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 		if source != nil && source.Stage != copyFrozen {
 			return ipam.CopyReport{},
 				ipam.Refuse(ipam.ErrInUse,
-					"all of %s is in the target, and the source has let go of it: that is not to be taken "+
-						"back; finish it with `%s`, and copy it back", partName(name), cp.opt.Command)
+					"the target has all of %s, and the source has released it, so it cannot be undone; finish it "+
+						"with `%s`, and copy it back", partName(name), cp.opt.Command)
 		}
 		if source == nil && target == nil {
 			continue

@@ -75,7 +75,7 @@ func putMark(c *ledger.Change, m *copyMark) error {
 func newMark(c *ledger.Change, m *copyMark) error {
 	other, err := readMark(c.Tx(), m.Space)
 	if err == nil && other != nil {
-		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy %s meanwhile; one of you must go first",
+		err = ipam.Refuse(ipam.ErrInUse, "host %s has also started to copy %s; let one host finish first",
 			other.Host, partName(m.Space))
 	}
 	if err != nil {
@@ -109,13 +109,13 @@ func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 			}
 		case copyReleased:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"%s was copied to another store, and let go of here before that one had "+
-					"taken over all of it (begun %s): finish that with `%s`",
+				"%s was copied to another store, and released here before that one had all of it (begun %s): finish "+
+					"with `%s`",
 				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		default:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"%s is being copied into this store, and is not there as a whole (begun "+
-					"%s): finish that with `%s`, or take it back with --undo",
+				"%s is being copied into this store, and is incomplete (begun "+
+					"%s): finish with `%s`, or undo it with --undo",
 				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		}
 		if err != nil {
@@ -130,7 +130,7 @@ func (cp *copying) ours(m *copyMark) error {
 	if m == nil || m.HostID == cp.hostID() {
 		return nil
 	}
-	return ipam.Refuse(ipam.ErrInUse, "%s is being copied by host %s (begun %s): finish that there with `%s`",
+	return ipam.Refuse(ipam.ErrInUse, "%s is being copied by host %s (begun %s): finish there with `%s`",
 		partName(m.Space), m.Host, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
@@ -145,8 +145,7 @@ func meanwhile(m *copyMark, allowed ...copyStage) error {
 		}
 	}
 	return ipam.Refuse(ipam.ErrInUse,
-		"a copy of %s in the other direction was cut off (begun %s): finish it with "+
-			"`%s` first",
+		"a copy of %s in the other direction was interrupted (begun %s): finish it with `%s` first",
 		partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
@@ -172,8 +171,8 @@ func (cp *copying) both(ctx context.Context, space string) (source, target *copy
 		}
 	}
 	if source != nil && target != nil && source.ID != target.ID {
-		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of %s; one of "+
-			"them was restored from a backup meanwhile", ipam.ErrDamaged, partName(space))
+		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of %s; one of them was "+
+			"since restored from a backup", ipam.ErrDamaged, partName(space))
 	}
 	return source, target, nil
 }

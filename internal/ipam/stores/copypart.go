@@ -116,7 +116,7 @@ func networksIn(ix *ledger.Index, space string) (all []*ipam.Network) {
 
 func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (*group, error) {
 	if n.Stage == ipam.Arriving || n.Stage == ipam.Leaving {
-		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported or removed; copy when that has ended",
+		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported or removed; copy after that",
 			n.Name)
 	}
 	moving := *n
@@ -134,7 +134,7 @@ func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (*group, error
 		for _, id := range sub.Attachments {
 			at, err := c.Attachment(id)
 			if errors.Is(err, ipam.ErrNotFound) {
-				err = ipam.Help(fmt.Errorf("%w: the subnet %s of network %s names a pool %s that is not there",
+				err = ipam.Help(fmt.Errorf("%w: the subnet %s of network %s names a pool %s that does not exist",
 					ipam.ErrDamaged,
 					sub.CIDR, n.Name, id), ipam.Advise(ipam.DoRunFsck))
 			}
@@ -232,7 +232,7 @@ func set[T any](raw []byte, to func(*T) error) error {
 		return to(nil)
 	}
 	v := new(T)
-	if err := ipam.DecodeJSON("a record that is copied", raw, v); err != nil {
+	if err := ipam.DecodeJSON("a copied record", raw, v); err != nil {
 		return err
 	}
 	return to(v)

@@ -82,7 +82,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 			}
 		}
 	}})
-	if err != nil && !strings.Contains(err.Error(), "go on with") {
+	if err != nil && !strings.Contains(err.Error(), "continue with") {
 		t.Fatal(err)
 	}
 	r.Clock.Time = r.Clock.Time.Add(time.Hour)
@@ -266,7 +266,7 @@ func TestCopyTogether(t *testing.T) {
 			continue
 		}
 		if !errors.Is(errs[i], ipam.ErrInUse) || !strings.Contains(errs[i].Error(), "is being copied by host") &&
-			!strings.Contains(errs[i].Error(), "has begun to copy") {
+			!strings.Contains(errs[i].Error(), "has also started to copy") {
 			t.Errorf("host %d: %v", i+1, errs[i])
 		}
 		if err := r.copyWith(again[0], again[1], ipam.CopyOptions{}); err != nil && !errors.Is(err, ipam.ErrNotFound) {

@@ -29,7 +29,7 @@ func PutBack(ctx context.Context, backup, to, readBack store.Store, progress fun
 	cluster, err := OfCluster(ctx, backup)
 	if err == nil && !cluster {
 		err = ipam.Refuse(ipam.ErrInvalid,
-			"this is a backup of a host's own store, and not of a cluster's; it is put back without --shared")
+			"this is a backup of a host's own store, not of a cluster's; restore it without --shared")
 	}
 	if err != nil {
 		return 0, err
@@ -98,8 +98,8 @@ func mayPutBack(tx store.Tx) (begun bool, err error) {
 	for _, err := range tx.Scan(store.Range{Limit: 1}) {
 		if err == nil {
 			err = ipam.Refuse(ipam.ErrInUse,
-				"there are records of Berth there already, and a backup is put back into an empty store: give "+
-					"another prefix, or take away what is there")
+				"the store already has records of Berth, and a backup needs an empty one: give another prefix, or "+
+					"remove the records")
 		}
 		return false, err
 	}
@@ -121,7 +121,7 @@ func besidesFormat() [2]*rangeCopy {
 // write makes the store equal to the backup. What an earlier call has written stays if it is right.
 func (p *puttingBack) write(ctx context.Context) error { return p.each(ctx, p.to.Update, write) }
 
-var errNotPutBack = errors.New("what was put back differs from the backup")
+var errNotPutBack = errors.New("the restored records differ from the backup")
 
 // compare reads everything back.
 func (p *puttingBack) compare(ctx context.Context, readBack store.Store) error {
@@ -141,9 +141,9 @@ func (p *puttingBack) each(ctx context.Context, to viewing, is holding) error {
 func isPutBack(_ store.Tx, key, want, got []byte) error {
 	switch {
 	case want == nil:
-		return fmt.Errorf("%w: it has no record %q, which is there", errNotPutBack, key)
+		return fmt.Errorf("%w: it has no record %q, but the store does", errNotPutBack, key)
 	case got == nil:
-		return fmt.Errorf("%w: its record %q is not there", errNotPutBack, key)
+		return fmt.Errorf("%w: its record %q is missing", errNotPutBack, key)
 	case !bytes.Equal(got, want):
 		return fmt.Errorf("%w in the record %q", errNotPutBack, key)
 	}

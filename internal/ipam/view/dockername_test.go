@@ -125,7 +125,8 @@ func TestDockersNames(t *testing.T) {
 	if err == nil || len(ids) != 2 {
 		t.Fatalf("%d networks, and one was chosen: %v", len(ids), err)
 	}
-	for _, says := range []string{"what Docker calls shop_default is on 2 networks", ids[0] + " (", " and " + ids[1] + " (",
+	for _, says := range []string{"the Docker name shop_default is on 2 networks", ids[0] + " (", " and " +
+		"" + ids[1] + " (",
 		"(10.7.0.0/24)", "(2001:db8:7::/64)", "name the one that you mean by its id"} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("the refusal does not say %q: %v", says, err)

@@ -60,15 +60,15 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 func (c *comparison) again(n *ipam.PlannedNetwork, other *network) {
 	space, before := cmp.Or(n.Space, ipam.LocalSpace), cmp.Or(other.Space, ipam.LocalSpace)
 	if space == before {
-		c.Add(n.Line, "the network %s is there twice", n.Name)
+		c.Add(n.Line, "the network %s appears twice", n.Name)
 		return
 	}
 	where := ""
 	if other.Line > 0 {
 		where = fmt.Sprintf(" on line %d", other.Line)
 	}
-	c.Add(n.Line, "the network %s is in the space (VRF) %s here, and in %s%s; a network is in one space, so give each its "+
-		"own network, in a table with a column network", n.Name, space, before, where)
+	c.Add(n.Line, "the network %s is in the space (VRF) %s here, and in %s%s; a network has only one space, so give "+
+		"each its own network, in a table with a column network", n.Name, space, before, where)
 }
 
 // twice refuses a network that sets something twice.
@@ -76,7 +76,7 @@ func (c *comparison) twice(n *ipam.PlannedNetwork) {
 	said := map[string]bool{}
 	say := func(what, name string) {
 		if said[what+name] {
-			c.Add(n.Line, "the network %s has two %s %s, and can have one", n.Name, what, name)
+			c.Add(n.Line, "the network %s has two %s %s, and can have only one", n.Name, what, name)
 		}
 		said[what+name] = true
 	}
@@ -91,7 +91,7 @@ func (c *comparison) twice(n *ipam.PlannedNetwork) {
 // place moves things without a network to the networks of their subnets.
 func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork, now *ipam.Plan) {
 	for i := range from.Subnets {
-		c.Add(from.Subnets[i].Line, "the subnet %s is of no network; name the network that it is to be in",
+		c.Add(from.Subnets[i].Line, "the subnet %s belongs to no network; name its network",
 			from.Subnets[i].CIDR)
 	}
 	rest := *from
@@ -118,7 +118,7 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 			}
 		}
 		if name == "" {
-			c.Add(line, "no network of the space %s has %s; name the network that it belongs to",
+			c.Add(line, "no network of the space %s has %s; name its network",
 				cmp.Or(from.Space, ipam.LocalSpace), addr)
 			return &network{}
 		}

@@ -48,13 +48,13 @@ func (c *comparison) network(n, is *network) {
 	f, was := &n.PlannedNetwork, &is.PlannedNetwork
 	of := Change{Kind: "network", Name: f.Name, Line: f.Line}
 	if f.Space != "" && f.Space != cmp.Or(was.Space, ipam.LocalSpace) {
-		c.Add(f.Line, "network %s is in the space %s and not in %s, and no network moves to another; name another "+
-			"network, or remove this one first", f.Name, cmp.Or(was.Space, ipam.LocalSpace), f.Space)
+		c.Add(f.Line, "network %s is in the space %s, not in %s, and cannot move; name another network, or remove "+
+			"this one first", f.Name, cmp.Or(was.Space, ipam.LocalSpace), f.Space)
 	}
 	manual := ipam.Manual.String()
 	if wanted := cmp.Or(f.Type, manual); (said(f, "type") || c.opt.Prune) && wanted != cmp.Or(was.Type, manual) {
-		c.Add(f.Line, "network %s is of the type %s and not %s, and the type of a network stays; name another "+
-			"network, or remove this one first", f.Name, cmp.Or(was.Type, manual), wanted)
+		c.Add(f.Line, "network %s has the type %s, not %s, and its type cannot change; name another network, or "+
+			"remove this one first", f.Name, cmp.Or(was.Type, manual), wanted)
 	}
 	e := &ipam.ModifyNetwork{Network: f.Name}
 	edited := c.tags(of, e, f.Tags, was.Tags)

@@ -220,7 +220,7 @@ func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
 		return
 	}
 	if other, taken := h.at[at]; taken {
-		o.Add(r.Line, "%s is to have %s and %s, both as %d:ip%d; say another slot of one", o.Name, other.Address,
+		o.Add(r.Line, "%s would have %s and %s, both as %d:ip%d; give one another slot", o.Name, other.Address,
 			r.Address, at.nic, at.number)
 	}
 	h.at[at] = r

@@ -19,7 +19,7 @@ import (
 const buffer = 8192
 
 var (
-	errUsed = errors.New("a watch can be read once only: call Watch again")
+	errUsed = errors.New("a watch can be read only once: call Watch again")
 	// errStopped ends a watch whose context has ended; the reader does not see it.
 	errStopped = errors.New("stopped")
 )
