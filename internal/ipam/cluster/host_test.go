@@ -139,7 +139,7 @@ func TestRemoveHost(t *testing.T) {
 		subnets -> 10.1.0.0/24 1; 10.77.0.0/24 2
 		remove b
 		b: take mac=9 pool=theirs ! host; host b is leaving
-		remove b off ! inuse; it is not off
+		remove b off ! inuse; the host is not off
 		b: close
 		b: boot
 		b: open
