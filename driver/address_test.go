@@ -12,8 +12,8 @@ import (
 func TestExplicitAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"10.0.0.254": "", "10.0.0.255": "broadcast", "10.0.1.1": "outside", "::ffff:10.0.0.9": "mapped",
-		"10.0.0.9/24": "not a single address", "10.0.0.9-10.0.0.10": "not a single address", "10.0.0.09": "leading zeros",
-		" 10.0.0.9": "blanks", "host": `"host"`,
+		"10.0.0.9/24": "not a single address", "10.0.0.9-10.0.0.10": "not a single address",
+		"10.0.0.09": "leading zeros", " 10.0.0.9": "blanks", "host": `"host"`,
 	} {
 		for kind, o := range map[string]opts{"endpoint": mac(1), "auxiliary": nil} {
 			b := newBench(t)
