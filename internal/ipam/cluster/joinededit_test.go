@@ -90,7 +90,7 @@ func TestJoinedNames(t *testing.T) {
 		network.set lan name=own
 		network.set lan name=dmz
 	`) {
-		p.plays(row[0] + " ! inuse; there is a network; choose another name")
+		p.plays(row[0] + " ! inuse; already exists; choose another name")
 	}
 	p.plays(`
 		shared network.set lan name=lan + network.set lan name=lan2
@@ -174,10 +174,10 @@ func TestJoinedImport(t *testing.T) {
 		}
 	}
 	for says, plan := range map[string][]ipam.PlannedNetwork{
-		"own store (own) and of the cluster's (lan)":                           {net("own", "", ""), net("lan", "", "")},
-		"those of the space local":                                             {excluded("", "10.1.0.9"), net("x", "dmz", "")},
-		"line 7: there is a network own in the space local, and a name is one": {net("own", "global", "")},
-		"line 7: there is a network lan in the space global":                   {net("lan", "local", "")},
+		"own store (own) and of the cluster's (lan)":                                  {net("own", "", ""), net("lan", "", "")},
+		"those of the space local":                                                    {excluded("", "10.1.0.9"), net("x", "dmz", "")},
+		"line 7: network own already exists in the space local, and names are unique": {net("own", "global", "")},
+		"line 7: network lan already exists in the space global":                      {net("lan", "local", "")},
 	} {
 		err := imported(plan...)
 		refusedBy(t, says, err, ipam.ErrInvalid, says)

@@ -230,7 +230,7 @@ func again(r *ipamtest.Stage, p ipam.Plan, want string) {
 // import adds the rest (BO-10).
 func TestImportOvertaken(t *testing.T) {
 	for row := range ipamtest.Rows(3, `
-		network small19 | there is a network small19 already | network.rm small19
+		network small19 | network small19 already exists | network.rm small19
 		subnet other 10.29.0.128/25 | overlaps 10.29.0.128/25 | subnet.rm other 10.29.0.128/25
 		pool there 192.0.2.14+3 | 192.0.2.10-192.0.2.14 overlaps the pool 192.0.2.14-192.0.2.16 of the subnet 192.0.2.0/24 | pool.rm there 192.0.2.14+3
 		exclude there 192.0.2.62 | 192.0.2.60-192.0.2.64 overlaps the exclusion 192.0.2.62 of the subnet 192.0.2.0/24 | include there 192.0.2.62

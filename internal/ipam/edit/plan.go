@@ -48,5 +48,5 @@ func (c *run) takeName(name string, own ipam.ID) error {
 	if taken == nil {
 		return c.dropFormerName(name, own)
 	}
-	return ipam.Refuse(ipam.ErrInUse, "there is a network %s already; choose another name", name)
+	return ipam.Refuse(ipam.ErrInUse, "network %s already exists; choose another name", name)
 }
