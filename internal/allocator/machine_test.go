@@ -141,6 +141,7 @@ func (mc *machine) requestAny(t *rapid.T) {
 		if !errors.Is(err, ipam.ErrExhausted) {
 			t.Fatalf("%v is no exhaustion", err)
 		}
+		mc.m.leaveBehind(req.Pool, req)
 		return
 	}
 	if got.Bits() != mc.m.pools[req.Pool].sub.cidr.Bits() {
@@ -159,6 +160,7 @@ func (mc *machine) requestThis(t *rapid.T) {
 		t.Fatalf("RequestAddress(%+v) = %v, %v; the model gives it: %t", req, got, err, given)
 	}
 	if err != nil {
+		mc.m.leaveBehind(req.Pool, req)
 		return
 	}
 	if got.Addr() != req.Preferred {

@@ -49,7 +49,8 @@ type modelSubnet struct {
 
 type modelRecord struct {
 	held    bool
-	old     bool // from before the daemon's start, so its holder is in doubt
+	old     bool // from before the daemon's start, or of a start that failed, so its holder is in doubt
+	since   time.Time
 	gateway bool
 	kind    ipam.Kind
 	pool    ipam.ID
@@ -205,6 +206,29 @@ func (rec *modelRecord) repeatedBy(id ipam.ID, req ipam.AddressRequest) bool {
 		(req.Name == "" || rec.name == req.Name)
 }
 
+// leaveBehind doubts the latest IPv4 address of an endpoint whose IPv6 address was refused a moment later.
+func (m *model) leaveBehind(id ipam.ID, req ipam.AddressRequest) {
+	const moment = 10 * time.Second
+	at := m.pools[id]
+	if req.MAC == (ipam.MAC{}) || at.sub.cidr.Addr().Is4() {
+		return
+	}
+	var last *modelRecord
+	for _, sub := range m.subnets {
+		for a, rec := range sub.records {
+			other := m.pools[rec.pool]
+			if a.Is4() && rec.held && rec.mac == req.MAC && (req.Name == "" || rec.name == req.Name) && other != nil &&
+				sub.space == at.sub.space && m.now.Sub(rec.since) <= moment && at.since.Sub(other.since).Abs() <= moment &&
+				(last == nil || last.used < rec.used) {
+				last = rec
+			}
+		}
+	}
+	if last != nil {
+		last.old = true
+	}
+}
+
 // reopen restarts the daemon.
 func (m *model) reopen() {
 	for _, sub := range m.subnets {
@@ -305,7 +329,7 @@ func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ip
 			rec.pool = id // a replay moves the lease
 			return
 		}
-		rec.old, rec.name, rec.used = false, req.Name, m.tick()
+		rec.old, rec.name, rec.used, rec.since = false, req.Name, m.tick(), m.now
 		m.pools[id].back = nil
 		return
 	}
@@ -314,5 +338,6 @@ func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ip
 	if kind == ipam.Static && req.MAC == (ipam.MAC{}) && req.Name == "" && !m.pools[id].swarm && young {
 		kind = ipam.Auxiliary
 	}
-	sub.records[a] = &modelRecord{held: true, kind: kind, pool: id, mac: req.MAC, name: req.Name, used: m.tick()}
+	sub.records[a] = &modelRecord{held: true, kind: kind, pool: id, mac: req.MAC, name: req.Name, used: m.tick(),
+		since: m.now}
 }
