@@ -119,7 +119,8 @@ var mayImport = map[string][]string{
 	"internal/cli/lease": {
 		"internal/admin/api", "internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam",
 	},
-	"internal/cli/look":    {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
+	"internal/cli/look": {"internal/admin/api", "internal/admin/client", "internal/alloc", "internal/cli",
+		"internal/ipam"},
 	"internal/cli/host":    {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
 	"internal/cli/daemon":  {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
 	"internal/cli/elastic": {"internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam"},
