@@ -90,7 +90,7 @@ func TestPlaceReferred(t *testing.T) {
 			"compose.yaml": "include: ['${NOT_SET:-sub}/one.yaml']\n",
 			"sub/one.yaml": "services:\n  a: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}\n  b: {image: x, " +
 				"networks: {front: {ipv4_address: 10.8.0.9}}}\n" + front},
-			[]string{"and to services.a; one of them"}},
+			[]string{"and to services.a; only one"}},
 		{"an unknown key", map[string]string{
 			"compose.yaml": "include: [{path: one.yaml}]\n",
 			"one.yaml":     "services:\n  a:\n    imagee: x\n"},

@@ -100,7 +100,7 @@ func TestWhoseNameItIs(t *testing.T) {
 		the other a: boot
 		the other a: open ! host; the cluster already has another host a; --host; [host.remove_off a]
 		the other c: boot
-		the other c: open ! host; known to the cluster as a; --host a
+		the other c: open ! host; the cluster knows this host as a; --host a
 		the other later: boot
 		the other later: open
 		own p 10.1.0.0/24 ! host; another daemon of host a took over

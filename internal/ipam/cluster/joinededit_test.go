@@ -64,8 +64,8 @@ func TestJoinedEdits(t *testing.T) {
 func TestJoinedEditsOfBoth(t *testing.T) {
 	p, _ := furnished(t)
 	p.plays(`
-		take own x pool + take lab x pool + take lan x pool ! invalid; #3; number 1 is one of this host's own store, and number 3
-		take lan x pool + take own x pool ! invalid; #2; number 2 is one of this host's own store, and number 1
+		take own x pool + take lab x pool + take lan x pool ! invalid; #3; change 1 is for this host's own store, and change 3
+		take lan x pool + take own x pool ! invalid; #2; change 2 is for this host's own store, and change 1
 		network x subnet=10.2.0.0/24 + network y space=global subnet=10.78.0.0/24 ! invalid; #2; make two
 		take own x pool + end router ! invalid; #2; a request of its own
 		take own x pool + end owner-of-lan ! invalid; #2; make two
@@ -90,7 +90,7 @@ func TestJoinedNames(t *testing.T) {
 		network.set lan name=own
 		network.set lan name=dmz
 	`) {
-		p.plays(row[0] + " ! inuse; there is a network; choose another name")
+		p.plays(row[0] + " ! inuse; already exists; choose another name")
 	}
 	p.plays(`
 		shared network.set lan name=lan + network.set lan name=lan2
@@ -174,10 +174,10 @@ func TestJoinedImport(t *testing.T) {
 		}
 	}
 	for says, plan := range map[string][]ipam.PlannedNetwork{
-		"own store (own) and of the cluster's (lan)":                           {net("own", "", ""), net("lan", "", "")},
-		"those of the space local":                                             {excluded("", "10.1.0.9"), net("x", "dmz", "")},
-		"line 7: there is a network own in the space local, and a name is one": {net("own", "global", "")},
-		"line 7: there is a network lan in the space global":                   {net("lan", "local", "")},
+		"own store (own) and of the cluster's (lan)":                                  {net("own", "", ""), net("lan", "", "")},
+		"those of the space local":                                                    {excluded("", "10.1.0.9"), net("x", "dmz", "")},
+		"line 7: network own already exists in the space local, and names are unique": {net("own", "global", "")},
+		"line 7: network lan already exists in the space global":                      {net("lan", "local", "")},
 	} {
 		err := imported(plan...)
 		refusedBy(t, says, err, ipam.ErrInvalid, says)

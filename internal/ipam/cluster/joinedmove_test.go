@@ -74,7 +74,7 @@ func TestBO13AnotherStoreAway(t *testing.T) {
 		cut
 	`)
 	_, err := a.moves("own", false)
-	refusedBy(t, "a move out of reach", err, ipam.ErrAway, "is reserved", "ask for it again")
+	refusedBy(t, "a move out of reach", err, ipam.ErrAway, "is reserved", "try again")
 	a.reach()
 	_, err = a.moves("own", false)
 	fine(t, err)

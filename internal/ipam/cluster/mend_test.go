@@ -275,7 +275,7 @@ func TestMendWithoutOne(t *testing.T) {
 		a: mend -> b
 	`)
 	if _, err := a.Mend(t.Context(), ipam.MendOptions{Gone: []string{"z"}}); err == nil ||
-		!strings.Contains(err.Error(), "there are a, b") {
+		!strings.Contains(err.Error(), "the known hosts are a, b") {
 		t.Error(err)
 	}
 	r.plays(`

@@ -143,8 +143,8 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		- {name: net1, type: vip}
 		- {name: vips, type: dynamic}
 		- {name: seen, type: dynamic}
-		! 3: network net1 is of the type manual and not vip, and the type of a network stays
-		! 4: network vips is of the type vip and not dynamic
+		! 3: network net1 has the type manual, not vip, and its type cannot change
+		! 4: network vips has the type vip, not dynamic
 		=== nothing said of type and bands
 		- name: vips
 		  subnets: [{cidr: 203.0.113.0/28}]
@@ -275,7 +275,7 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		  - {owner: x, address: 10.0.0.9, slot: 0}
 		  - {owner: x, address: 10.0.0.10, slot: 0, replaced: true}
 		  - {owner: x, address: 10.0.0.11, slot: 0}
-		! 9: x is to have 10.0.0.9 and 10.0.0.11, both as 0:ip0
+		! 9: x would have 10.0.0.9 and 10.0.0.11, both as 0:ip0
 	`)
 }
 

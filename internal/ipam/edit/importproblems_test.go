@@ -50,7 +50,7 @@ func TestImportProblems(t *testing.T) {
 		=== network in two spaces
 		- name: a
 		- {name: a, space: red}
-		! 4: the network a is in the space (VRF) red here, and in local on line 3; a network is in one space
+		! 4: the network a is in the space (VRF) red here, and in local on line 3; a network has only one space
 		=== space
 		- {name: a, space: a b}
 		! 3: "a b" cannot name a space
@@ -84,7 +84,7 @@ func TestImportProblems(t *testing.T) {
 		! 3: the quarantine of network net1 is 0s and not 1h
 		=== other space
 		- {name: net1, space: lab}
-		! 3: network net1 is in the space local and not in lab, and no network moves to another
+		! 3: network net1 is in the space local, not in lab, and cannot move
 		=== subnet twice
 		- name: a
 		  subnets: [{cidr: 10.0.0.0/24}]
@@ -231,7 +231,7 @@ func TestImportProblems(t *testing.T) {
 		  reservations:
 		  - {owner: db, address: 192.0.2.12, slot: 0}
 		  - {owner: db, address: 192.0.2.13, slot: 0}
-		! 6: db is to have 192.0.2.12 and 192.0.2.13, both as 0:ip0
+		! 6: db would have 192.0.2.12 and 192.0.2.13, both as 0:ip0
 		=== reserved twice
 		- name: net1
 		  reservations:
@@ -353,7 +353,7 @@ func TestImportProblemsOfJSON(t *testing.T) {
 		{"name": "net1", "reservations": [{"owner": "web", "address": "::ffff:192.0.2.9"}]} | mapped into IPv6; write 192.0.2.9
 		{"name": "net1", "reservations": [{"owner": "web", "address": "fe80::1%eth0"}]} | "fe80::1%eth0" has a zone
 		{"name": "net1", "addresses": [{"owner": "web", "address": "192.0.2.9", "slot": -1}]} | ip-1 is not one of ip0 to ip63
-		{"subnets": [{"cidr": "10.0.0.0/24"}]} | the subnet 10.0.0.0/24 is of no network
+		{"subnets": [{"cidr": "10.0.0.0/24"}]} | the subnet 10.0.0.0/24 belongs to no network
 		{"mac_prefix": "aa:00:00"} | the network has no name
 		{"type": "vip"} | the network has no name
 		{"name": "a", "type": "static"} | "static" is no type of network
