@@ -61,7 +61,7 @@ func subnetModel(size int) porcupine.Model {
 		Step: func(state, input, output any) (bool, any) {
 			// On a busy machine a host may wait too long for its cluster. Then it refuses and takes nothing.
 			if refused := output.(outcome).refused; overTwo &&
-				strings.Contains(refused, "the shared store is out of reach") {
+				strings.Contains(refused, "the shared store has been out of reach") {
 				return true, state
 			}
 			return state.(held).step(input.(step), output.(outcome), size)

@@ -15,13 +15,13 @@ func TestUnreadState(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		# the settings, with a comma between them, and what is there besides; the state; what is said of it
 		| | a
-		BERTH_STATE=DIR/b | | a | berth reads the state in DIR/b (; and not what is in DIR/a now; --state DIR/a
+		BERTH_STATE=DIR/b | | a | berth reads the state in DIR/b (; not the one in DIR/a; --state DIR/a
 		BERTH_STATE="DIR/a",# state | | a
 		BERTH_STATE=DIR/link | | a
 		| unit | a | the service berth reads the state in /var/lib/berth,
 		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | its store is mem (
-		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | what is in etcd is no part of this backup
-		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read what is in DIR/a now
+		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | this backup has nothing of etcd
+		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read the state in DIR/a
 		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read the one in DIR/usual
 		| plugin | a
 		| plugin | plugin

@@ -97,7 +97,7 @@ func TestAccountToken(t *testing.T) {
 		edit {"op": "elastic.associate", "address": "203.0.113.10", "instance": "shop/web/1"} -> 200
 		edit {"op": "elastic.disassociate", "address": "203.0.113.10"} -> 200 elastic.disassociate
 		edit {"op": "account.remove", "account": "shop"}
-			-> 403 account.remove is not for one who asks for account shop
+			-> 403 account.remove is not allowed for account shop
 		edit {"op": "account.create", "account": "shop2"} -> 403
 		edit {"op": "elastic.range.add", "range": "203.0.113.99"} -> 403
 		edit {"op": "network.modify", "network": "net1", "elastic": "off"} -> 403

@@ -62,7 +62,7 @@ func TestRefusalsOfForms(t *testing.T) {
 		exclude | range=10.9.0.7 | 10.9.0.7
 		exclude | range=10.251.0.1 | is the gateway
 		end-exclusion | range=10.251.0.40 | no exclusion
-		release | address=10.251.0.60 | nobody has it
+		release | address=10.251.0.60 | it has no holder
 		create | name=shop&subnet=10.252.0.0/24 | shop
 		create | name=web&subnet=10.251.0.0/25 | overlap
 		create | name=web&subnet=10.252.0.0/24&gateway=10.9.0.1 | the gateway 10.9.0.1 is

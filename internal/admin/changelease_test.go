@@ -62,7 +62,7 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	}
 	running, h.form = false, shown
 	script(`
-		agree /change/release -> 412 not held as it was
+		agree /change/release -> 412 another holder than when you saw this
 		GET /v1/leases -> 200 $HELD
 	` + show + `
 		agree /change/release -> 303 Location: ../address/$ADDR?space=local

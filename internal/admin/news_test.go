@@ -146,7 +146,7 @@ func TestNewsRefused(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		another host | ?host=beta | | of host beta
 		an unknown question | ?host=alpha&x=1 | | no parameter
-		no JSON | ?host=alpha | { | no proper JSON
+		no JSON | ?host=alpha | { | not valid JSON
 		another field | ?host=alpha | {"at": "2026-01-02T03:04:05Z", "what": 1} | no field "what"
 		null | ?host=alpha | null | null
 		a list | ?host=alpha | [] | a list

@@ -19,7 +19,7 @@ func TestSaveState(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	h.server.cfg.Save = nil
-	h.plays(t, `POST /v1/store/save -> 400 no file of its state`)
+	h.plays(t, `POST /v1/store/save -> 400 keeps its state in memory`)
 	h.server.cfg.Save = func(context.Context) (api.SavedState, error) {
 		return api.SavedState{}, fmt.Errorf("%w: another began there", store.ErrLocked)
 	}
@@ -39,8 +39,8 @@ func TestReadySaysWhy(t *testing.T) {
 	}{
 		{store.ErrAstray, "the state's file is not in its place"},
 		{store.ErrNoSpace, "no space left"},
-		{store.ErrUnknown, "started again"},
-		{fmt.Errorf("%w (%w)", store.ErrUnknown, store.ErrAstray), "started again"},
+		{store.ErrUnknown, "restarts"},
+		{fmt.Errorf("%w (%w)", store.ErrUnknown, store.ErrAstray), "restarts"},
 		{errors.New("another"), "refuses writes"},
 	} {
 		h.server.cfg.Writable = func(context.Context) error { return fmt.Errorf("%w: /secret/berth.db", c.err) }

@@ -44,7 +44,7 @@ func TestPage(t *testing.T) {
 		look /address/10.1.0.2?format=json&at=2001-01-01 -> 200 Content-Type: application/json && "tenures":[]
 		look /address/10.1.0.2?format=json&at=1d12h -> 200 Content-Type: application/json && "tenures":[]
 		look /address/10.1.0.2?at=tomorrow -> 400 Content-Type: text/html && how long ago
-		look /address/web -> 400 Content-Type: text/html && no address
+		look /address/web -> 400 Content-Type: text/html && not an address
 		look /find -> 200 Content-Type: text/html && a part of a name
 		look /find?q=we -> 200 Content-Type: text/html && ./address/10.1.0.2?space=lab
 		look /find?q=nobody -> 200 Content-Type: text/html && Nothing has it

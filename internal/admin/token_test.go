@@ -45,7 +45,7 @@ func TestTokensAsDescribed(t *testing.T) {
 		POST /v1/tokens {"name":"ever","role":"admin","no_end":true} -> 200 "token":"berth_
 		POST /v1/tokens {"name":"roleless"} -> 400 has no role
 		POST /v1/tokens {"name":"both","role":"admin","no_end":true,"lifetime":"1h"}
-			-> 400 give one of lifetime and no_end
+			-> 400 give only one of lifetime and no_end
 		POST /v1/tokens {"name":"ci","role":"admin"} -> 409 in_use
 		POST /v1/tokens {"name":"pool"} -> 400 invalid
 		POST /v1/tokens {"name":"a b"} -> 400 invalid

@@ -40,7 +40,7 @@ func TestWhoAsDescribed(t *testing.T) {
 		GET /v1/who?name= -> 400 "code":"invalid" && one of
 		GET /v1/who?address=10.1.0 -> 400 "code":"invalid" && parameter address
 		GET /v1/who?address=::ffff:10.1.0.2 -> 400 "code":"invalid" && parameter address
-		GET /v1/who?mac=02:00 -> 400 "code":"invalid" && is a MAC address
+		GET /v1/who?mac=02:00 -> 400 "code":"invalid" && give a MAC address
 		GET /v1/who?name=web&at=yesterday -> 400 "code":"invalid" && RFC 3339
 		GET /v1/who?name=web&name=db -> 400 "code":"invalid" && given 2 times
 		GET /v1/who?owner=web -> 400 "code":"invalid" && no parameter \"owner\"

@@ -43,11 +43,11 @@ func TestExternal(t *testing.T) {
 		by hand, another | berth front 10.8.0.0/24 | dual | ! --network lan=dual contradicts the engine, whose network lan0 is on the planned network front
 		by hand, another driver | default - 10.8.0.0/24 | front | ! --network lan=front contradicts the engine, whose network lan0 has its addresses from the IPAM driver default
 		by hand, other subnets | berth - 10.99.0.0/24 | front | ! names the subnet 10.99.0.0/24, which the planned network front does not have
-		nobody knows | berth - 10.99.0.0/24 | | ! say --network lan=NAME
-		another driver | default - 10.8.0.0/24 | | ! no network that a running service is on has Berth
-		a plan that is not there | berth gone 10.8.0.0/24 | | ! is on the planned network "gone", which is not there
-		it is missing | | | ! the engine has no network lan0; make it with \x60docker network create lan0\x60
-		it is missing, and planned | | dual | ! make it with \x60docker network create --ipam-driver berth --ipam-opt network=dual --subnet 10.9.0.0/24 --ipv6 --subnet fd00:9::/64 lan0\x60
+		nobody knows | berth - 10.99.0.0/24 | | ! give --network lan=NAME
+		another driver | default - 10.8.0.0/24 | | ! no network of a running service has Berth
+		a plan that is not there | berth gone 10.8.0.0/24 | | ! is on the planned network "gone", which does not exist
+		it is missing | | | ! the engine has no network lan0; create it with \x60docker network create lan0\x60
+		it is missing, and planned | | dual | ! create it with \x60docker network create --ipam-driver berth --ipam-opt network=dual --subnet 10.9.0.0/24 --ipv6 --subnet fd00:9::/64 lan0\x60
 	`) {
 		t.Run(row[0], func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "shop")

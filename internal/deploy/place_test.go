@@ -79,18 +79,18 @@ func TestPlaceReferred(t *testing.T) {
 			"sub/one.yaml": "services:\n  a: {extends: {file: base.yaml, service: b}}\n  b:\n    extends: {file: base.yaml, " +
 				"service: b}\n" + front,
 			"sub/base.yaml": "services: {b: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}}\n"},
-			[]string{"sub/base.yaml:1: ", "to services.a at ", "sub/one.yaml:2; one"}},
+			[]string{"sub/base.yaml:1: ", "to services.a at ", "sub/one.yaml:2; only one"}},
 		{"an address twice, of an included and an own service", map[string]string{
 			"compose.yaml": "include:\n- path: [more.yaml, over.yaml]\nservices:\n  z: {image: x, networks: {front: " +
 				"{ipv4_address: 10.8.0.9}}}\n",
 			"more.yaml": "services: {a: {image: x, networks: [front]}}\n" + front,
 			"over.yaml": "services:\n  a:\n    networks:\n      front:\n        ipv4_address: 10.8.0.9\n"},
-			[]string{"compose.yaml:4: ", "to services.a at ", "over.yaml:5; one"}},
+			[]string{"compose.yaml:4: ", "to services.a at ", "over.yaml:5; only one"}},
 		{"an address twice, in a file that a variable names", map[string]string{
 			"compose.yaml": "include: ['${NOT_SET:-sub}/one.yaml']\n",
 			"sub/one.yaml": "services:\n  a: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}\n  b: {image: x, " +
 				"networks: {front: {ipv4_address: 10.8.0.9}}}\n" + front},
-			[]string{"and to services.a; one of them"}},
+			[]string{"and to services.a; only one"}},
 		{"an unknown key", map[string]string{
 			"compose.yaml": "include: [{path: one.yaml}]\n",
 			"one.yaml":     "services:\n  a:\n    imagee: x\n"},

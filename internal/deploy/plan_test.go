@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 	const front = "// networks: {front: {ipam: {driver: berth, options: {network: front}}}}"
 	for row := range ipamtest.Rows(4, strings.ReplaceAll(`
 		# unknown planned networks
-		networks.lan is on the planned network "fornt", which is not there & berth network create & --network lan=NAME || services: {web: {image: x, networks: [lan]}} // networks: {lan: {ipam: {driver: berth, options: {network: fornt}}}}
+		networks.lan is on the planned network "fornt", which does not exist & berth network create & --network lan=NAME || services: {web: {image: x, networks: [lan]}} // networks: {lan: {ipam: {driver: berth, options: {network: fornt}}}}
 		networks.lan is on the planned network "fornt" | lan=fornt | | services: {web: {image: x, networks: [lan]}} // networks: {lan: {external: true}}
 		# an unknown network of the file
 		the project shop has no network "lan"; it has front | lan=front | | services: {web: {image: x, networks: [front]}} FRONT
@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 		nothing to reserve for the project shop & ipam: {driver: berth || services: {web: {image: x}}
 		nothing to reserve | | ship | services: {web: {image: x, networks: [front]}} FRONT
 		its services have no replicas || services: {web: {image: x, scale: 0, networks: [front]}} FRONT
-		nothing to reserve & theirs, of the type dynamic || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: theirs}}}}
+		nothing to reserve & theirs, which has the type dynamic || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: theirs}}}}
 		# Docker's own addresses
 		networks.default has no IPAM driver & ipam: {driver: berth} | default=front | | services: {web: {image: x}}
 		# no subnet, and several
@@ -47,11 +47,11 @@ func TestRefusals(t *testing.T) {
 		networks.lan is external & several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24) | lan=two | | services: {web: {image: x, networks: [lan]}} // networks: {lan: {external: true}}
 		# a subnet, and an address, of another network
 		networks.default names the subnet 10.99.0.0/24 & front does not have; it has 10.8.0.0/24 || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.99.0.0/24}]}}}
-		services.web.networks.lan.ipv4_address & that is of 10.11.0.0/24, and the network has 10.10.0.0/24 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}} // networks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}
+		services.web.networks.lan.ipv4_address & that is in 10.11.0.0/24, but the network has 10.10.0.0/24 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}} // networks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}
 		# no address, one of the other family, and families that the network does not have
 		services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address || services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}} FRONT
 		ipv6_address is "10.8.0.9": that is not an IPv6 address || services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}} FRONT
-		networks.front is no IPv6 network & front has 10.8.0.0/24, and enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
+		networks.front is not an IPv6 network & front has 10.8.0.0/24, and enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
 		networks.lan is not an IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
 		# one address for many, a name that is none, one name for two
 		services.web has 2 replicas, and an address for one of them on the network front || services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}} FRONT

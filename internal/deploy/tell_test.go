@@ -164,7 +164,7 @@ services:
 	var got []string
 	for _, line := range now.Unclaimed(reserved, earlier) {
 		owner, rest, _ := strings.Cut(line, " has ")
-		_, why, _ := strings.Cut(rest, ", and ")
+		_, why, _ := strings.Cut(rest, ", but ")
 		why, ends, _ := strings.Cut(why, "; ")
 		if ends != "`berth reservation rm front --owner "+owner+"` ends the reservation" {
 			t.Errorf("%s: %s", owner, ends)

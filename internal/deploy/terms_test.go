@@ -266,7 +266,7 @@ func TestStartFirstRefused(t *testing.T) {
 		a port | ports: ['8080:80', '81'], networks: [front] | FRONT | publishes the port 8080 of the host
 		an address | networks: {front: {ipv4_address: 10.8.0.9}} | FRONT | has static addresses
 		dealt addresses | scale: 2, networks: [front], x-berth: {addresses: [10.8.0.8, 10.8.0.9]} | FRONT | has static addresses
-		a volume | volumes: ['data:/data'], networks: [front] | FRONT DATA | is one replica with the volume data
+		a volume | volumes: ['data:/data'], networks: [front] | FRONT DATA | has one replica with the volume data
 		subnets that are not named | networks: [front] | BARE | write config: [{subnet: 10.8.0.0/24}] in its ipam
 		replicas with a volume | scale: 2, volumes: ['data:/data'], networks: [front] | FRONT DATA |
 		a port of no host | ports: ['81'], networks: [front] | FRONT |

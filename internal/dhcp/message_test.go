@@ -155,11 +155,11 @@ func TestFaults4(t *testing.T) {
 	for c := range ipamtest.Rows(3, `
 		a good one |
 		no address | address=0.0.0.0 | the DHCP server 192.0.2.1 gave no address
-		everybody's address | address=255.255.255.255 | the DHCP server 192.0.2.1 gave 255.255.255.255, which is no host's address
-		a group's address | address=224.0.0.1 | the DHCP server 192.0.2.1 gave 224.0.0.1, which is no host's address
-		a reserved address | address=240.0.0.1 | the DHCP server 192.0.2.1 gave 240.0.0.1, which is no host's address
-		the host itself | address=127.0.0.1 | the DHCP server 192.0.2.1 gave 127.0.0.1, which is no host's address
-		this network | address=0.0.0.7 | the DHCP server 192.0.2.1 gave 0.0.0.7, which is no host's address
+		everybody's address | address=255.255.255.255 | the DHCP server 192.0.2.1 gave 255.255.255.255, which is not a host address
+		a group's address | address=224.0.0.1 | the DHCP server 192.0.2.1 gave 224.0.0.1, which is not a host address
+		a reserved address | address=240.0.0.1 | the DHCP server 192.0.2.1 gave 240.0.0.1, which is not a host address
+		the host itself | address=127.0.0.1 | the DHCP server 192.0.2.1 gave 127.0.0.1, which is not a host address
+		this network | address=0.0.0.7 | the DHCP server 192.0.2.1 gave 0.0.0.7, which is not a host address
 		the server's own | address=192.0.2.1 | the DHCP server 192.0.2.1 gave 192.0.2.1, which is the server's own address
 		the server's other one | address=192.0.2.3 | the DHCP server 192.0.2.1 gave 192.0.2.3, which is the server's own address
 		the relay's | address=192.0.2.4 relay=192.0.2.4 | the DHCP server 192.0.2.1 gave 192.0.2.4, which is the relay's own address

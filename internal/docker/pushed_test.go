@@ -126,7 +126,7 @@ func TestViewsRefused(t *testing.T) {
 		h2 | 0s | of host "h2"
 		h1 | -2m1s | 2m1s ago
 		h1 | 2m1s | set the clock
-		h1 | never | says nothing about what runs now
+		h1 | never | does not show what runs now
 	`) {
 		tn := newPushed(t)
 		view := tn.taken()
@@ -206,7 +206,7 @@ func TestListenRefused(t *testing.T) {
 		t.Errorf("of another host: %v", err)
 	}
 	tn := newScenario(t)
-	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
+	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "its engine itself") {
 		t.Errorf("beside an engine: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestReleaseLease(t *testing.T) {
 			run web front
 			wait 1m
 			stop
-			end 10.8.0.2 ! whether an endpoint has 10.8.0.2 is not known
+			end 10.8.0.2 ! it is unknown whether an endpoint has 10.8.0.2
 			end 10.8.0.2 force
 			at 10.8.0.2 -> remembered - 1 front
 		nobody has it:

@@ -30,7 +30,7 @@ func TestForeignHolder(t *testing.T) {
 		another's, from before it was reserved:
 			reserve odb 10.8.0.2 since=@-59m
 			-> foreign_holder 10.8.0.2 pool1
-			says since before that was reserved
+			says from before the reservation
 		its own, until it was renamed:
 			reserve odb 10.8.0.2
 			set lease2 name=odb

@@ -36,9 +36,9 @@ func TestCheck(t *testing.T) {
 		no end | "to":"192.0.2.101" | "to":"" | not an IPv4 or IPv6 address
 		on a cut | "on_cut":"keep","sooner" | "on_cut":"","sooner" | neither
 		a negative TTL | 5000000000 | -1 | must not be negative
-		a device with a quote | eth0","on_cut":"withdraw | eth0\"drop","on_cut":"withdraw | no name of a device
-		a device with a line | eth0","on_cut":"withdraw | eth0\n}","on_cut":"withdraw | no name of a device
-		a device that is a path | eth0","on_cut":"withdraw | ../all","on_cut":"withdraw | no name of a device
+		a device with a quote | eth0","on_cut":"withdraw | eth0\"drop","on_cut":"withdraw | not the name of a device
+		a device with a line | eth0","on_cut":"withdraw | eth0\n}","on_cut":"withdraw | not the name of a device
+		a device that is a path | eth0","on_cut":"withdraw | ../all","on_cut":"withdraw | not the name of a device
 		no range | "elastic":"192.0.2.10" | "elastic":"192.0.2.9" | lies in no range
 		elastic twice | "elastic":"192.0.2.101" | "elastic":"192.0.2.10" | mapped twice
 		guest twice | 172.30.1.3 | 172.30.1.2 | a guest has one

@@ -41,13 +41,13 @@ func TestWayToTheHooks(t *testing.T) {
 		sticky/hooks
 		way/hooks
 		link | is a symbolic link
-		open/hooks | $/open, which is on the way there, can be written by others
-		group/deep/hooks | $/group, which is on the way there, can be written by others
-		theirs/hooks | $/theirs, which is on the way there, belongs to neither root
-		wrong/hooks | $/open, which is on the way there, can be written by others
-		drop/link/hooks | $/drop/link, which is on the way there, is a link of somebody else
-		drop | can be written by others
-		loop/hooks | one of very many
+		open/hooks | $/open is writable for others
+		group/deep/hooks | $/group is writable for others
+		theirs/hooks | $/theirs belongs to neither root
+		wrong/hooks | $/open is writable for others
+		drop/link/hooks | $/drop/link is a link of another user
+		drop | is writable for others
+		loop/hooks | one of too many
 		nothing/hooks | no such file
 	`) {
 		row[1] = strings.Replace(row[1], "$", at(""), 1)

@@ -135,7 +135,7 @@ func TestBadCSV(t *testing.T) {
 	refused(t, `
 		subnets |  | 0: the table is empty; its first row names the columns: network, space, prefix, mask, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool
 		subnets | network,name\nnet1,lan\n | 1: there is no column prefix, which subnets need
-		subnets | prefix,colour\n192.0.2.0/24,red\n | 1: there is no column "colour"; there are network, space, prefix
+		subnets | prefix,colour\n192.0.2.0/24,red\n | 1: there is no column "colour"; the columns are network, space, prefix
 		subnets | prefix,CIDR,vrf,space\n10.0.0.0/24,10.0.0.0/25,,\n10.0.0.0/24,,red,blue\n | 2: prefix is "10.0.0.0/24" and CIDR is "10.0.0.0/25", which Berth treats as one; leave one of them empty & 3: vrf is "red" and space is "blue", which Berth treats as one
 		addresses | address,device,virtual_machine\n10.0.0.1,a,b\n10.0.0.2,a,a\n | 2: device is "a" and virtual_machine is "b", which Berth treats as one
 		addresses | address,device\n10.0.0.1,A b\n10.0.0.2,A (b)\n10.0.0.3,A-b\n10.0.0.4,A b\n10.0.0.5,***\n | 3: "A b" and "A (b)" would both be the owner A-b; rename one of them & 4: "A b" and "A-b" would both be the owner & 6: "***" is not a valid owner: write a name such as web, a path such as shop/web/1, or a MAC address; a name has 1 to 63 letters, digits, '_', '.' and '-'
@@ -168,7 +168,7 @@ func TestBadCSV(t *testing.T) {
 		return err
 	})
 	if _, _, err := ReadCSV(strings.NewReader("a\n"), Table{Noun: "leases"}); err == nil ||
-		!strings.Contains(err.Error(), "there are networks, subnets,") {
+		!strings.Contains(err.Error(), "the tables are networks, subnets,") {
 		t.Errorf("an unknown noun: %v", err)
 	}
 }

@@ -127,7 +127,7 @@ func TestBadYAML(t *testing.T) {
 		no version | networks: []\n | 1: the document has no version; write version: 1
 		newer | version: 2\n | 1: the document has version "2"; this Berth reads 1
 		two documents | version: 1\n---\nversion: 1\n | 2: a second document begins here
-		bad second document | version: 1\n---\n[\n | 4: it is no YAML
+		bad second document | version: 1\n---\n[\n | 4: it is not YAML
 		not UTF-8 | version: 1\n# caf\xe9\n | 2: the line is not UTF-8
 		UTF-16 | \xff\xfev\x00 | 1: the file is UTF-16; save it as UTF-8
 		unknown key | version: 1\nnetwork: []\n | 2: the plan has no key "network"; it has version, networks

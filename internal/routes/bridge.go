@@ -41,7 +41,7 @@ func onLAN(host string, at *ipam.AttachmentInfo, bridge string, lan ipam.HostRou
 	return ipam.Finding{Kind: ipam.BridgeOnLAN, Space: at.Space, Network: at.Network, Host: host, Subnet: at.CIDR,
 		Seen: seen, Detail: fmt.Sprintf("the Docker network on subnet %s of network %s is a bridge (%s), and "+
 			"overlaps the LAN %s of %s: this host reaches either the containers or the LAN; recreate the Docker "+
-			"network with `--driver macvlan -o parent=%s`, or on another "+
-			"subnet", at.CIDR, at.Network, bridge, lan.Prefix,
+			"network with `--driver macvlan -o parent=%s`, or on another subnet",
+			at.CIDR, at.Network, bridge, lan.Prefix,
 			lan.Link, lan.Link)}
 }

@@ -485,8 +485,8 @@ func TestCheckURL(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"https://hooks.example/x?y=z", ""},
 		{"http://[::1]:8080", ""},
-		{"ftp://a", "begins with http:// or https://"},
-		{"hooks.example", "begins with http:// or https://"},
+		{"ftp://a", "begin with http:// or https://"},
+		{"hooks.example", "begin with http:// or https://"},
 		{"http://", "names no host"},
 		{"http://:80/", "names no host"},
 		{"http://a/#b", "has a fragment"},

@@ -152,7 +152,7 @@ func TestFailedCommit(t *testing.T) {
 		t.Errorf("what ran before any write heard %q", got[:2])
 	}
 	for _, heard := range got[2:] {
-		if !strings.Contains(heard, "outcome of the write is unknown") || !strings.Contains(heard, "started again") {
+		if !strings.Contains(heard, "outcome of the write is unknown") || !strings.Contains(heard, "restarts") {
 			t.Errorf("a caller heard %q", heard)
 		}
 	}

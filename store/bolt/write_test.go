@@ -84,7 +84,7 @@ func TestWriteFails(t *testing.T) {
 		want error
 		text string
 	}{
-		{context.Background(), "no id", nil, nil, "no id of a store"},
+		{context.Background(), "no id", nil, nil, "not the id of a store"},
 		{context.Background(), writtenID,
 			func(put func(key, value []byte) error) error { return errors.Join(put([]byte("a"), nil), broken) }, broken,
 			""},

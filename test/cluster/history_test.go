@@ -171,7 +171,7 @@ func (op *operation) judge(answer reply, err error) {
 
 // distrusts reports whether a refusal is for lack of trust in the store, which went back to an earlier state.
 func distrusts(refusal string) bool {
-	return strings.Contains(refusal, "the shared store is not trusted") ||
+	return strings.Contains(refusal, "not trusted the shared store") ||
 		strings.Contains(refusal, "the shared store went back")
 }
 

@@ -38,7 +38,7 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 				switch {
 				case err == nil:
 				// the shared store is away: an immediate retry makes no sense
-				case strings.Contains(text, "spaces of the cluster"):
+				case strings.Contains(text, "the cluster's spaces"):
 					time.Sleep(5 * time.Millisecond)
 				case !answered:
 					return // killed

@@ -32,16 +32,16 @@ type fault struct {
 var runtimeFaults = []fault{
 	{"pwrite64", "ENOSPC", []string{"no space left", "make room", "continues by itself"}, true, ""},
 	{"ftruncate", "ENOSPC", []string{"no space left", "make room", "continues by itself"}, true, ""},
-	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
-	{"ftruncate", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
-	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"pwrite64", "EIO", []string{"input/output error", "unknown", "restarts"}, false, ""},
+	{"ftruncate", "EIO", []string{"input/output error", "unknown", "restarts"}, false, ""},
+	{"fdatasync", "EIO", []string{"input/output error", "unknown", "restarts"}, false, ""},
 	{"fdatasync", "ENOSPC", []string{"no space left"}, false, ""},
-	{"fsync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"fsync", "EIO", []string{"input/output error", "unknown", "restarts"}, false, ""},
 	{"fsync", "ENOSPC", []string{"no space left"}, false, ""},
 	// In the middle of a commit: only some pages are written, or the pages are synced but the commit mark is not.
-	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, "2+2"},
+	{"fdatasync", "EIO", []string{"input/output error", "unknown", "restarts"}, false, "2+2"},
 	{"fdatasync", "ENOSPC", []string{"no space left"}, false, "2+2"},
-	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, "3+5"},
+	{"pwrite64", "EIO", []string{"input/output error", "unknown", "restarts"}, false, "3+5"},
 	{"pwrite64", "ENOSPC", []string{"no space left"}, false, "3+5"},
 }
 

@@ -47,7 +47,7 @@ func TestDeployExternal(t *testing.T) {
 		p.plans(1, "contradicts the engine, whose network "+front+" is on the planned network "+planned)
 		p.flags = nil
 		p.write(externalFile, map[string]string{"front": other, "round": "2"})
-		p.plans(1, "the engine has no network "+other+"; make it with `docker network create --ipam-driver "+
+		p.plans(1, "the engine has no network "+other+"; create it with `docker network create --ipam-driver "+
 			p.Berth.Driver()+" --ipam-opt network="+other+" --subnet "+p.v4("0/24")+" "+other+"`")
 	})
 }

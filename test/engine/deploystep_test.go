@@ -145,7 +145,7 @@ func (w *worked) snapshots() {
 	saved := "snapshot_" + w.name + "/db/1"
 	db, side := w.containerOf("db", 1), w.containerOf("side", 1)
 	w.set("dbround", "2")
-	w.fails("no snapshot was taken, and it is as it was", "exit status 1")
+	w.fails("no snapshot was taken, and it is unchanged", "exit status 1")
 	w.wants("a snapshot fails", "migrate_2", saved, "db")
 	for _, id := range []string{db, side} {
 		if w.docker("inspect", "--format", "{{.State.Running}}", id) != "true" {

@@ -72,7 +72,7 @@ func TestPlanUnclaimed(t *testing.T) {
 	web := h.addressOf("shop/web/3").String()
 	for _, want := range []string{
 		"delete    shop/web/3  (the Compose files give web 2 replicas; it has " + web +
-			" on front reserved, and no container)",
+			" on front reserved, but no container)",
 		"delete    shop/mail/1  (the Compose files no longer have a service mail; it has ",
 		"delete    shop/web/6  (the files want 2 of web)",
 		"shop: 3 to delete, 2 to keep",

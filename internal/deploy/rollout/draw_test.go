@@ -309,7 +309,7 @@ func TestDrawVolumes(t *testing.T) {
 			"web/1",
 		"~shop_old-orphan-1 !shop_old-orphan-1:restoring":        "orphan shop_old-orphan-1",
 		"~shop_old-orphan-1":                                     "orphan shop_old-orphan-1",
-		"Volumes.data.Driver=nfs Stored.shop_data.Project=other": "refused: is of the project other",
+		"Volumes.data.Driver=nfs Stored.shop_data.Project=other": "refused: belongs to the project other",
 		"Volumes.data.Driver=nfs Stored.shop_data.Users.2.ID=x Stored.shop_data.Users.2.Name=guest " +
 			"Stored.shop_data.Users.2.Project=other": "refused: the container guest of the project other uses it",
 		"Volumes.data.Driver=nfs Task.Do=recreate Task.Service=web": "refused: the container shop-db1, which stays " +

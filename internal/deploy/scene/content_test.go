@@ -87,7 +87,7 @@ func TestSameContent(t *testing.T) {
 		volume/d has 1 bytes and 2 | 4 {"Content": "dd"}
 		volume/a has other content | 1 {"Content": "MOSTx"}
 		volume/ has the mode 644 and 4755 | 0 {"Mode": 2541}
-		volume/d is of 7:8 and of 7:9 | 4 {"Gid": 9}
+		volume/d belongs to 7:8 and to 7:9 | 4 {"Gid": 9}
 		volume/a is of 2001 | 1 {"ModTime": "1970-01-01T00:00:05Z"}
 		volume/d has other attributes | 4 {"PAXRecords": {"SCHILY.xattr.security.capability": "\u0001"}}
 	`) {

@@ -101,10 +101,10 @@ func TestMoveIsNotLost(t *testing.T) {
 		{name: "the answer got lost", lost: "off web", on: true, asks: addrs("10.9.0.5")},
 		{name: "that of putting it on got lost", lost: "on web", on: true, asks: addrs("10.9.0.5")},
 		{name: "never with the address", refuse: []string{"user configured subnets"}, on: true,
-			errs: []string{"web is back on the Docker network front", "asks for no address",
+			errs: []string{"web is back on the Docker network front", "requests no address",
 				"user configured subnets"}},
 		{name: "never", refuse: []string{"user configured subnets", "user configured subnets"},
-			errs: []string{"IS NOT ON THE DOCKER NETWORK front",
+			errs: []string{"IS NO LONGER ON THE DOCKER NETWORK front",
 				"`docker network connect --ip 10.9.0.5 --link-local-ip 169.254.8.8 " +
 					"--alias foo --link db:store --driver-opt 'mode=a b' front web`"}},
 	} {

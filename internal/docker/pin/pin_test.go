@@ -175,7 +175,7 @@ func TestFindPins(t *testing.T) {
 		stopped, remembered; stopped web; remembered 10.9.0.5 web 1; remembered 10.9.0.6 web 9; remembered 10.9.0.7 db 11 -> 10.9.0.6; web=10.9.0.6/0; connect
 		replaced; run web 10.9.0.5; reserved 10.9.0.9 web replaced -> 10.9.0.5; web=10.9.0.5/0; connect
 
-		stopped, unknown; stopped web ! start it, and pin it then
+		stopped, unknown; stopped web ! start it and then pin it
 		stopped, lent to another; stopped web; wants 10.9.0.5; lease 10.9.0.5 db ! is held by db
 		reserved for another; run web 10.9.0.5; reserved 10.9.0.5 db ! is reserved for db
 		reserved otherwise; run web 10.9.0.5; reserved 10.9.0.9 web ! 10.9.0.9 is reserved for web

@@ -123,12 +123,12 @@ func bothStores(first map[halves]int) error {
 		return &ipam.EditError{Index: both,
 			Err: ipam.Refuse(ipam.ErrInvalid,
 				"the owner has addresses in this host's own store and in the cluster's, and one request changes "+
-					"only one store; release each address in its own request")}
+					"only one store; release the owner in its own request")}
 	}
 	return &ipam.EditError{Index: max(own, shared),
 		Err: ipam.Refuse(ipam.ErrInvalid,
 			"change %d is for this host's own store, and change %d for the cluster's; one request changes only one "+
-				"store, so send two",
+				"store, so make two",
 			own+1, shared+1)}
 }
 

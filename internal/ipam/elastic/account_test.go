@@ -35,7 +35,7 @@ func TestOfAnotherAccountSince(t *testing.T) {
 		told ->
 		show E0 -> allocated default cron-7
 		found -> unmapped_elastic E0
-		details -> ~cron-7 is account ops's by now
+		details -> ~cron-7 now belongs to account ops
 		network.set net1 rule=cron-*=owner:job/*
 		told -> E0=G1; E1=G9 staged
 		show E0 -> allocated default cron-7

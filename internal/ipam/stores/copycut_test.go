@@ -313,7 +313,7 @@ func (r *copyRun) takenBack(stopped error) {
 	r.T.Helper()
 	switch err := r.copy(ipam.CopyOptions{Undo: true}); {
 	case err == nil, errors.Is(err, ipam.ErrNotFound):
-	case errors.Is(err, ipam.ErrInUse) && strings.Contains(err.Error(), "has let go of it"):
+	case errors.Is(err, ipam.ErrInUse) && strings.Contains(err.Error(), "has released it"):
 		return // the copy can only continue
 	default:
 		r.T.Fatalf("it stopped (%v), and is not taken back: %v", stopped, err)

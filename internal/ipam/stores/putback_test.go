@@ -50,7 +50,7 @@ func TestPutBack(t *testing.T) {
 	}
 	before := ipamtest.Dump(t, to)
 	if _, err := stores.PutBack(ctx, backup, to, to, nil); !errors.Is(err, ipam.ErrInUse) ||
-		!strings.Contains(err.Error(), "into an empty store") {
+		!strings.Contains(err.Error(), "a backup needs an empty one") {
 		t.Errorf("over what is there: %v", err)
 	}
 	if diff := cmp.Diff(before, ipamtest.Dump(t, to)); diff != "" {
@@ -112,7 +112,7 @@ func TestPutBackDiffers(t *testing.T) {
 	} {
 		to := mem.New()
 		if _, err := stores.PutBack(ctx, backup, to, st(to), nil); err == nil ||
-			!strings.Contains(err.Error(), "differs from the backup") {
+			!strings.Contains(err.Error(), "differ from the backup") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := service.Open(ctx,
