@@ -67,7 +67,7 @@ func TestJoinedEditsOfBoth(t *testing.T) {
 		take own x pool + take lab x pool + take lan x pool ! invalid; #3; change 1 is for this host's own store, and change 3
 		take lan x pool + take own x pool ! invalid; #2; change 2 is for this host's own store, and change 1
 		network x subnet=10.2.0.0/24 + network y space=global subnet=10.78.0.0/24 ! invalid; #2; make two
-		take own x pool + end router ! invalid; #2; a request of its own
+		take own x pool + end router ! invalid; #2; its own request
 		take own x pool + end owner-of-lan ! invalid; #2; make two
 		take own x pool + take nowhere x pool ! notfound; #2; there is no network
 		bind own x= x@lan= ! invalid; make two
