@@ -84,7 +84,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	service, number := labels[docker.LabelService], labels[docker.LabelNumber]
 	if labels[docker.LabelProject] != f.project || service != f.replica.Service ||
 		number != strconv.Itoa(f.replica.Number) || isOneOff(labels) {
-		return nil, fmt.Errorf("Compose makes %s/%s of the project %s; requested was %s of %s", service, number,
+		return nil, fmt.Errorf("the container is %s/%s of the project %s; Berth requested %s of %s", service, number,
 			labels[docker.LabelProject], f.replica.title(), f.project)
 	}
 	if f.replica.Hash != "" {
