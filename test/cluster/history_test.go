@@ -28,7 +28,7 @@ func (h holder) mac() string {
 
 var (
 	heldBy   = regexp.MustCompile(`held by .*MAC 02:42:(..):(..):(..):(..)\b`)
-	notGiven = regexp.MustCompile(`so that (\S+) is not given`)
+	notGiven = regexp.MustCompile(`so Berth does not give ([^ ;]+)`)
 )
 
 // holderIn reads from a refusal which holder has the address.
