@@ -168,7 +168,7 @@ func TestLN15Silent(t *testing.T) {
 			_, err := on.ask("web", 1)
 			over.Store(true)
 			if err == nil || !strings.Contains(err.Error(), silentParent) ||
-				!strings.Contains(err.Error(), said+" was said 4 times") {
+				!strings.Contains(err.Error(), said+" was sent 4 times") {
 				t.Errorf("it is refused with %v", err)
 			}
 		})
