@@ -187,7 +187,7 @@ func (s *systemHost) elasticInItsPlace(web, db, first, second string) {
 	s.docker("restart", "--time", "1", web)
 	s.soon("a restart of one that has an elastic one", "system "+first+" "+db+", elastic "+elasticAddress+" "+web)
 	if _, err := berth(s.Berth, "elastic", "disassociate", first); err == nil ||
-		!strings.Contains(err.Error(), "ElasticSystemAddress") {
+		!strings.Contains(err.Error(), "is the system address of") {
 		s.Errorf("a system address is disassociated: %v", err)
 	}
 	s.berth("elastic", "disassociate", elasticAddress)

@@ -76,7 +76,7 @@ func TestKilledHides(t *testing.T) {
 	for killed := time.Now(); time.Since(killed) < 3*time.Second; { // three times the grace
 		blind("the engine was killed")
 	}
-	if out, err := berth(h.Berth, "check"); err == nil || !strings.Contains(err.Error(), "could not be asked") {
+	if out, err := berth(h.Berth, "check"); err == nil || !strings.Contains(err.Error(), "the engine did not answer") {
 		t.Errorf("berth check: %s (%v)", out, err)
 	}
 	lab.Must(t, e.Start())

@@ -56,7 +56,7 @@ func writeFindings(w io.Writer, r *ipam.CheckReport) error {
 func leftOf(r *ipam.CheckReport) error {
 	switch {
 	case r.Engine == ipam.EngineUnreachable:
-		return fmt.Errorf("the engine could not be asked: %s", r.Trouble)
+		return fmt.Errorf("the engine did not answer: %s", r.Trouble)
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
 	case len(r.Findings) > 0:
