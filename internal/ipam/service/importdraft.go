@@ -28,7 +28,20 @@ type importTrial struct {
 	told   map[int]bool              // the lines whose contradiction with the store is reported already
 	lost   map[string][]netip.Prefix // the refused networks and subnets by network; their contents are not tried
 	steps  []importStep
+	givers map[given][]giver // up to two of different owners; made when an address is first refused
 	report ipam.ImportReport // of a dry run
+}
+
+// given is an address in a network of the plan.
+type given struct {
+	network string
+	addr    netip.Addr
+}
+
+// giver is a line of the plan that gives an address to an owner.
+type giver struct {
+	owner string
+	line  int
 }
 
 // tryImport tries a plan. It returns a *PlanError if anything in the plan is refused.
@@ -169,9 +182,11 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 		case *ipam.AddSubnet:
 			t.lost[e.Network] = append(t.lost[e.Network], e.CIDR)
 		}
-		if other, addr := t.repeats(step); refused.Reason == ipam.AlreadyInUse && other > 0 {
-			t.Add(step.lines[0], "%s is on line %d, too, for another owner; leave one of them out", addr, other)
-			return nil
+		if refused.Reason == ipam.AlreadyInUse {
+			if other, addr := t.repeats(step); other > 0 {
+				t.Add(step.lines[0], "%s is on line %d, too, for another owner; leave one of them out", addr, other)
+				return nil
+			}
 		}
 		t.AddHelp(refused.Advice, step.lines[0], "%s", refused.Detail)
 		return nil
@@ -187,24 +202,37 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 // repeats returns another line of the plan that gives an address of a step to another owner. It returns 0 if there is
 // none.
 func (t *importTrial) repeats(step *importStep) (line int, addr netip.Addr) {
-	network, owner, wanted := wishesOf(step.edits[0])
-	for i := range t.steps {
-		other := &t.steps[i]
-		if other.reveal != "" || other.lines[0] == step.lines[0] {
-			continue
-		}
-		its, by, wishes := wishesOf(other.edits[0])
-		if its != network || by == owner {
-			continue
-		}
-		for _, w := range wishes {
-			same := func(mine ipam.Wish) bool { return mine.Address == w.Address }
-			if w.Address.IsValid() && slices.ContainsFunc(wanted, same) {
-				return other.lines[0], w.Address
+	if t.givers == nil {
+		t.givers = giversOf(t.steps)
+	}
+	network, owner, wishes := wishesOf(step.edits[0])
+	for _, w := range wishes {
+		for _, other := range t.givers[given{network, w.Address}] {
+			if other.owner != owner && other.line != step.lines[0] {
+				return other.line, w.Address
 			}
 		}
 	}
 	return 0, addr
+}
+
+// giversOf lists the first two owners of each address in a plan.
+func giversOf(steps []importStep) map[given][]giver {
+	all := map[given][]giver{}
+	for i := range steps {
+		if steps[i].reveal != "" {
+			continue
+		}
+		network, owner, wishes := wishesOf(steps[i].edits[0])
+		for _, w := range wishes {
+			at := given{network, w.Address}
+			has := all[at]
+			if w.Address.IsValid() && len(has) < 2 && (len(has) == 0 || has[0].owner != owner) {
+				all[at] = append(has, giver{owner, steps[i].lines[0]})
+			}
+		}
+	}
+	return all
 }
 
 // wishesOf returns the addresses that an edit requests, for whom, and in which network.
