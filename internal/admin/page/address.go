@@ -147,9 +147,9 @@ func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then period,
 	}
 	t := s.table(&table{Name: "tenures", Title: title, Next: next, None: none, Columns: columns("name", "Name", "from",
 		"From", "until", "Until", "what", "What", "kind", "-Kind", "mac", "MAC", "host", "Host", "by", "Taken by",
-		"ended_by", "-Ended by", "guest", "-Guest", "early", "-Began before the known "+
-			"history", "note", "-Note", "subnet",
-		"-Subnet", "space", "-Space", "address", "-Address", "lease", "-Lease")})
+		"ended_by", "-Ended by", "guest", "-Guest", "early",
+		"-Began before the known history", "note", "-Note", "subnet", "-Subnet", "space", "-Space", "address",
+		"-Address", "lease", "-Lease")})
 	root := rootOf(r)
 	for i := range part {
 		one := &part[i]

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"net/netip"
 
 	"berth/internal/alloc"
@@ -83,7 +84,7 @@ func poolModifyCommand() cli.Row {
 			}
 			return &modify, err
 		},
-		Said: func(ipam.Outcome) []string { return []string{given(&modify.Name, modify.Pool)} },
+		Said: func(ipam.Outcome) []string { return []string{cmp.Or(modify.Name, modify.Pool)} },
 	}
 }
 
