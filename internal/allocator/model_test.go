@@ -217,9 +217,9 @@ func (m *model) leaveBehind(id ipam.ID, req ipam.AddressRequest) {
 	for _, sub := range m.subnets {
 		for a, rec := range sub.records {
 			other := m.pools[rec.pool]
-			if a.Is4() && rec.held && rec.mac == req.MAC && (req.Name == "" || rec.name == req.Name) && other != nil &&
-				sub.space == at.sub.space && m.now.Sub(rec.since) <= moment && at.since.Sub(other.since).Abs() <= moment &&
-				(last == nil || last.used < rec.used) {
+			same := rec.held && rec.mac == req.MAC && (req.Name == "" || rec.name == req.Name)
+			if same && a.Is4() && sub.space == at.sub.space && m.now.Sub(rec.since) <= moment &&
+				other != nil && at.since.Sub(other.since).Abs() <= moment && (last == nil || last.used < rec.used) {
 				last = rec
 			}
 		}

@@ -303,8 +303,9 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// An engine without names: Berth ended before it was shown who has an address. The lease names nobody. The only container
-// with that address in its configuration gets it again; of two, neither does before the grace period is over.
+// TestUnnamedLease: an engine without names, and Berth ended before it was shown who has an address. The lease names
+// nobody. The only container with that address in its configuration gets it again; of two, neither does before the grace
+// period is over.
 func TestUnnamedLease(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -320,7 +321,8 @@ func TestUnnamedLease(t *testing.T) {
 			a := newAway(t, false)
 			fixed := addr("10.8.0.50")
 			a.clock.wait(time.Minute)
-			_, err := a.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: a.pools["front"], Preferred: fixed})
+			req := ipam.AddressRequest{Pool: a.pools["front"], Preferred: fixed}
+			_, err := a.service.RequestAddress(t.Context(), req)
 			must(t, err)
 			a.leave()
 			b := a.create("web", fixed)

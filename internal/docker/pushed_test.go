@@ -206,7 +206,8 @@ func TestListenRefused(t *testing.T) {
 		t.Errorf("of another host: %v", err)
 	}
 	tn := newScenario(t)
-	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "its engine itself") {
+	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) ||
+		!strings.Contains(err.Error(), "its engine itself") {
 		t.Errorf("beside an engine: %v", err)
 	}
 }

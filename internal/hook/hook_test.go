@@ -196,8 +196,8 @@ func TestChangingDirectory(t *testing.T) {
 		told = append(told, filepath.Base(fmt.Sprint(e.Data["file"]))+
 			strings.TrimPrefix(e.Message, "this is not run as a hook: it"))
 	}
-	if want := []string{"dir is not a regular file", "link is not a regular file", "text is not executable: chmod +x it",
-		"writable is writable for others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
+	if want := []string{"dir is not a regular file", "link is not a regular file",
+		"text is not executable: chmod +x it", "writable is writable for others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	must(t, os.Chmod(filepath.Join(h.dir, "text"), 0o755))

@@ -104,7 +104,8 @@ func TestRestarts(t *testing.T) {
 
 // cutShort reports whether a start failed because Berth was killed while it answered.
 func cutShort(err error) bool {
-	return strings.Contains(err.Error(), "repeat your command") || strings.HasSuffix(strings.TrimSpace(err.Error()), "EOF")
+	return strings.Contains(err.Error(), "repeat your command") ||
+		strings.HasSuffix(strings.TrimSpace(err.Error()), "EOF")
 }
 
 // leasesAreWhatRuns waits until each container's address is leased to it, and no other address but the gateway's.

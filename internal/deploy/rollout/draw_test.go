@@ -21,10 +21,12 @@ func TestDraw(t *testing.T) {
 		"*web1@10.0.0.11":       "delete web/1 (an earlier deploy left it)",
 		"*web1@10.0.0.11 -web1": "start web/1 (an earlier deploy was interrupted before it renamed it to " +
 			"shop-web-1)",
-		"Services.db.Once=true":                                 "",
-		"web1.Health=unhealthy":                                 "note: shop-web-1 is unhealthy, but matches the files: it stays unchanged",
-		"db1.State=exited":                                      "start db/1 (it does not run: exited)",
-		"web2.On.0.Addresses=10.0.0.99":                         "recreate web/2 (its address on shop_front changes: 10.0.0.99 to 10.0.0.12)",
+		"Services.db.Once=true": "",
+		"web1.Health=unhealthy": "note: shop-web-1 is unhealthy, but " +
+			"matches the files: it stays unchanged",
+		"db1.State=exited": "start db/1 (it does not run: exited)",
+		"web2.On.0.Addresses=10.0.0.99": "recreate web/2 (its address on " +
+			"shop_front changes: 10.0.0.99 to 10.0.0.12)",
 		"web2.On.0.Addresses=10.0.0.12,2001:db8::1":             "",
 		"Services.db.Once=true db1.State=exited":                "",
 		"Services.db.Once=true db1.State=exited db1.ExitCode=1": "start db/1 (it does not run: exited)",
@@ -185,8 +187,8 @@ func TestTask(t *testing.T) {
 	const used = " (it shares resources of shop/db/1, which does not stay)"
 	scenes(t, "Task.Do=recreate", true, map[string]string{
 		"": "recreate db/1 (it is requested), recreate web/1 (it is requested), recreate web/2 (it is requested)",
-		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is requested), recreate web/2 " +
-			"(its configuration has changed; it is requested)",
+		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is requested), " +
+			"recreate web/2 (its configuration has changed; it is requested)",
 		"Task.Service=db Services.web.Shares=db web1.Shares=db1 web2.Shares=db1": "recreate db/1 (it is requested), " +
 			"recreate web/1" + used + ", recreate web/2" + used,
 		"Task.Service=mail" + dropped: `refused: has no service "mail"`,
