@@ -238,12 +238,14 @@ arm64: ## unit tests of stores, state and allocator on an emulated arm64 (qemu-u
 	CGO_ENABLED=0 GOARCH=arm64 go build -o build/berth-arm64 ./cmd/berth
 	scripts/without-engine $(QEMU) build/berth-arm64
 
-release-check: release ## test the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: install, use, upgrade and remove
-	@scripts/needs compose machine web
+release-check: release ## test the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04 (ENGINE=29.8.0): install, use, upgrade and remove
+	@scripts/needs compose machine web $(if $(VERSIONED),dockerd)
+	@$(if $(VERSIONED),scripts/dockerd $(VERSIONED))
 	@for suite in bookworm trixie noble; do \
 	  $(SUDO) scripts/machine-tree $(MACHINE_TREE)-$$suite $$suite && \
 	  go test -tags machine,release -count 1 -timeout 30m -exec "$(CURDIR)/scripts/as-root" ./test/machine -run 'TestRelease$$' -v \
-	    -tree $(MACHINE_TREE)-$$suite -release "$(CURDIR)/build/release/$(VERSION)" -version "$(VERSION)" || exit 1; done
+	    -tree $(MACHINE_TREE)-$$suite -release "$(CURDIR)/build/release/$(VERSION)" -version "$(VERSION)" \
+	    $(if $(VERSIONED),-engine "$(CURDIR)/build/dockerd/$(VERSIONED)") || exit 1; done
 
 upgrades: ## open states of the older versions in FROM (tags or commits) with this version
 	@scripts/needs go
