@@ -76,7 +76,7 @@ unit: ## the tests that need no Docker Engine: two minutes; run it after each ch
 	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
-race: ## the same with the race detector, for the packages with communicating goroutines
+race: ## the tests of `make unit` with the race detector, for packages whose goroutines communicate
 	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -race -count 1 -timeout 60m $(RACE)
 
@@ -84,17 +84,17 @@ busy-host: ## the tests of `make unit` on a host whose bridges and routes use th
 	@scripts/needs go test edge
 	$(SUDO) scripts/busy-host scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
-histories: ## porcupine tests hosts on a failing etcd (test/cluster); five minutes, more on a busy machine
+histories: ## test hosts on a failing etcd with porcupine (test/cluster): five minutes, more on a busy machine
 	@scripts/needs go etcd
 	go test ./test/cluster -count 1 -timeout 30m -v
 
 # The tests of addresses on etcd check that the rules hold if a transaction may run again, and another host may
 # have changed what it read.
-ipam-etcd: ## the tests of the packages in internal/ipam with etcd instead of files; they take long
+ipam-etcd: ## the tests of the packages in internal/ipam with etcd instead of files; this takes long
 	@scripts/needs go etcd
 	scripts/in-memory scripts/with-etcd sh -c 'go test -p 1 $(ETCD_ROOMS) -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
 
-ipam-etcd-sample: ## some of them: about a minute
+ipam-etcd-sample: ## a sample of the tests of `make ipam-etcd`: about a minute
 	@scripts/needs go etcd
 	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
@@ -110,17 +110,17 @@ endef
 engine: build ## the tests on the machine's Docker Engine, or on another (ENGINE=29.8.0); some of them: ENGINE_FLAGS="-run 'Swarm|Pin' -v"
 	$(call on_engine,$(SHORT) -timeout 60m -parallel $(ENGINE_PARALLEL) $(ENGINE_FLAGS))
 
-promises: build ## those that show the promises of docs/dev/promises.md, on the machine's Docker Engine or on another (ENGINE)
+promises: build ## the tests of `make engine` that show the promises of docs/dev/promises.md, on the machine's Docker Engine or on another (ENGINE)
 	$(call on_engine,$(SHORT) -timeout 60m -parallel $(ENGINE_PARALLEL) -run "$$(scripts/promises)")
 
-engine-whole: build dist ## the same with all rounds and variants: an hour (ENGINE)
+engine-whole: build dist ## the tests of `make engine` with all rounds and variants: an hour (ENGINE)
 	$(call on_engine,-timeout 0 -parallel 4 -v -args \
 		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-kills 1000)
 
-engines: ## `make engine` on the machine's Docker Engine, and on each of scripts/engines.txt
+engines: ## `make engine` on the machine's Docker Engine, and on each engine of scripts/engines.txt
 	for engine in "" $(ENGINES); do $(MAKE) --no-print-directory engine ENGINE=$$engine || exit 1; done
 
-engines-table: ## the table of docs/engines.md, counted on the machine's Docker Engine and on each of scripts/engines.txt
+engines-table: ## the table of docs/engines.md, counted on the machine's Docker Engine and on each engine of scripts/engines.txt
 	@mkdir -p build
 	rm -f build/daily.tsv
 	for engine in "" $(ENGINES); do $(MAKE) --no-print-directory engine ENGINE=$$engine \
@@ -179,7 +179,7 @@ mutants: ## make 300 changes of one line each, one at a time, and show which of 
 	@scripts/needs go web etcd
 	go run ./test/mutants -out build/mutants.txt
 
-soak: ## SIGKILL under load, SOAK_ROUNDS times, and all pairs of absences
+soak: ## kill the daemon under load SOAK_ROUNDS times, and test all pairs of absences
 	go test ./test/crash -count 1 -timeout 0 -run 'Soak|Absence' -rounds $(SOAK_ROUNDS) -every-pair -v
 
 nightly: ## everything that takes too long for each change: every round of every model and fault, all packages with the race detector, and more
@@ -203,7 +203,7 @@ bench: ## the benchmarks, with benchstat: ten minutes on an idle machine (BENCH=
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 0 ./bench >>build/bench.txt
 	build/tools/benchstat build/bench.txt
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## run every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
 # The licenses of linked code that are compatible with Berth's own, Apache-2.0.
@@ -259,7 +259,7 @@ release: ## all files of the release VERSION, in build/release/VERSION: the same
 plugins: dist ## the managed plugin for both architectures, PLUGIN_NAME:PLUGIN_TAG-amd64 and -arm64, in this machine's engine
 	for arch in amd64 arm64; do $(SUDO) scripts/plugin $(PLUGIN_NAME):$(PLUGIN_TAG)-$$arch bin/berth-linux-$$arch build/plugin-$$arch || exit 1; done
 
-push-plugins: ## push both to their registry
+push-plugins: ## push the plugins of `make plugins` to their registry
 	for arch in amd64 arm64; do $(SUDO) docker plugin push $(PLUGIN_NAME):$(PLUGIN_TAG)-$$arch || exit 1; done
 
 image: build ## the image IMAGE, from scratch, to run Berth in a container

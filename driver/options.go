@@ -75,8 +75,8 @@ func parseParent(value string, req *ipam.PoolRequest) error {
 // space local, and the manager must not hold them there.
 func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	if req.Swarm && req.Space == ipam.LocalSpace {
-		return fmt.Errorf("--ipam-opt space=%s: swarm nodes use this space for what the manager took; choose another, "+
-			"or leave it out for %s", req.Space, ipam.GlobalSpace)
+		return fmt.Errorf("--ipam-opt space=%s: swarm nodes use this space for the subnets that the manager took; "+
+			"choose another space, or leave out the option to use the space %s", req.Space, ipam.GlobalSpace)
 	}
 	if req.Pool != "" && !req.Range.IsZero() {
 		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) already selects the addresses; leave out one "+
@@ -87,7 +87,7 @@ func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	}
 	if _, given := opts["size"]; given || req.Bits != 0 {
 		return fmt.Errorf("--ipam-opt network=%s: the subnets of a planned network have their sizes already; leave "+
-			"out the size, and choose one with --subnet", req.Network)
+			"out the size, and choose a subnet with --subnet", req.Network)
 	}
 	if _, given := opts["space"]; !given && !req.Swarm {
 		req.Space = ""
@@ -127,7 +127,7 @@ func parseSize(value string, req *ipam.PoolRequest) error {
 		switch {
 		case bits > 32 != req.IPv6:
 		case req.CIDR.IsValid():
-			return fmt.Errorf("the subnet %s has a size already; leave out one of the two", req.CIDR)
+			return fmt.Errorf("the subnet %s has a size already; leave out the size or the subnet", req.CIDR)
 		case req.Bits != 0 && req.Bits != bits:
 			return fmt.Errorf("the subnet has two sizes, /%d and /%d; give one for each family", req.Bits, bits)
 		default:

@@ -126,11 +126,11 @@ func (d *Driver) giveBack(ctx context.Context, msg *api.RequestAddressRequest, r
 		_, err = d.releaseAddress(ctx, &api.ReleaseAddressRequest{PoolID: msg.PoolID, Address: given.Addr().String()})
 	}
 	if err != nil {
-		log.WithError(err).Warn("the engine disconnected before it received its address, which Berth could not " +
-			"release; `berth check` finds it")
+		log.WithError(err).Warn("the engine disconnected before it received the requested address, and Berth could " +
+			"not release that address; `berth check` finds it")
 		return
 	}
-	log.Info("the engine disconnected before it received its address; Berth released it")
+	log.Info("the engine disconnected before it received the requested address; Berth released that address")
 }
 
 // bare is call for messages without a body.
@@ -146,7 +146,8 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())
-			refuse(w, http.StatusInternalServerError, fmt.Errorf("%s failed inside Berth; its log shows where", name))
+			refuse(w, http.StatusInternalServerError,
+				fmt.Errorf("%s failed inside Berth; Berth's log shows where", name))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ipam.WithActor(r.Context(), "engine"), answerTimeout)
@@ -181,8 +182,8 @@ func decode(w http.ResponseWriter, r *http.Request, req any) error {
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
-		return errors.New("the request has no body: the engine repeats a call with an empty one after a broken " +
-			"connection; repeat your command")
+		return errors.New("the request has no body: after a broken connection, the engine repeats a call with an " +
+			"empty body; repeat your command")
 	}
 	if body[0] != '{' {
 		return errors.New("the request is not a JSON object")

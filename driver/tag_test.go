@@ -27,7 +27,7 @@ func TestTagBounds(t *testing.T) {
 		}
 	}
 	for want, o := range map[string]opts{
-		"at most 255 are kept":     {"tag.note": strings.Repeat("n", 1<<17)},
+		"at most 255 are allowed":  {"tag.note": strings.Repeat("n", 1<<17)},
 		"it can have at most 128":  many(5_000),
 		"cannot be printed":        {"tag.note": "a\nb"},
 		"would have 129 tags":      many(129),

@@ -40,7 +40,7 @@ var (
 	// ErrAway: a Shared store is unreachable. Nothing was written; the next request tries again.
 	ErrAway = errors.New("the shared store is out of reach")
 	// ErrBack: a Shared store was replaced or went back to an earlier state. It comes with ErrAway.
-	ErrBack = errors.New("the shared store went back")
+	ErrBack = errors.New("the shared store went back to an earlier state")
 )
 
 // Store is a serializable, durable map from byte strings to byte strings, in the order of bytes.Compare.

@@ -14,7 +14,7 @@ import (
 func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	handed, err := activation.ListenersWithNames()
 	if err != nil {
-		return nil, fmt.Errorf("the sockets from systemd: %w", err)
+		return nil, fmt.Errorf("cannot take the sockets from systemd: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -32,8 +32,8 @@ func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 		all = append(all, s)
 	}
 	for name, rest := range handed {
-		log.WithField("name", name).Warn("systemd passed a socket that Berth does not use; the names are " +
-			"plugin, mac and admin")
+		log.WithField("name", name).Warn("systemd passed a socket with a name that Berth does not use; Berth uses " +
+			"the names plugin, mac and admin")
 		for _, l := range rest {
 			l.Close()
 		}
@@ -50,7 +50,7 @@ func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, err
 		return nil, nil
 	case 1:
 	default:
-		return nil, fmt.Errorf("systemd passed %d sockets named %s: there must be one", len(found), spec.name)
+		return nil, fmt.Errorf("systemd passed %d sockets named %s: it must pass only one", len(found), spec.name)
 	}
 	l, ok := found[0].(*net.UnixListener)
 	if !ok {

@@ -58,8 +58,8 @@ func leavesNothing(log *logrus.Entry, own *service.Service) error {
 		return errors.New(advice.Text(err))
 	}
 	if left {
-		log.Warn("this host's own store has accounts or elastic ranges, unused while the host shares a store; " +
-			"`berth state copy --from bolt --to etcd` moves them")
+		log.Warn("this host's own store has accounts or elastic ranges, which Berth does not use while the host " +
+			"shares a store; `berth state copy --from bolt --to etcd` moves them to the shared store")
 	}
 	return nil
 }

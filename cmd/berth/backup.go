@@ -15,11 +15,11 @@ import (
 )
 
 const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon keeps
-giving addresses. It writes and checks a temporary file next to FILE, and then renames it. Only you can read
-FILE. It replaces an existing FILE only with --force.
+giving addresses. The command writes and checks a temporary file next to FILE, and then renames it to FILE. Only
+you can read FILE. The command replaces an existing FILE only with --force.
 
-It holds the state of the host's own store. --shared writes what several hosts share in etcd; any of them can do it.
-A cluster needs one such backup, and a backup of each host.`
+The backup has the host's own store. With --shared it has the store that several hosts share in etcd instead; you can
+make it on any of these hosts. For a cluster, make one backup with --shared, and one without it on each host.`
 
 func backupCommand() cli.Row {
 	var force, shared bool
@@ -27,7 +27,7 @@ func backupCommand() cli.Row {
 		Args: cli.OneArg("the file to write"),
 		Example: "  berth state backup berth-$(date +%F).db\n  berth state backup --force /backup/berth.db\n" +
 			"  berth state backup --shared cluster-$(date +%F).db",
-		Flags: cli.Flags{cli.Flag(&force, "force", "replace FILE if it is there"),
+		Flags: cli.Flags{cli.Flag(&force, "force", "replace FILE if it exists"),
 			cli.Flag(&shared, "shared", "back up the store that several hosts share")},
 		Run: func(r *cli.Run) error {
 			err := checkTarget(r.Args[0], force)
@@ -101,8 +101,8 @@ func fetchBackup(r *cli.Run, path string, force, shared bool) (bolt.Report, erro
 		return report, fmt.Errorf("the received backup is damaged, and was discarded: %w", err)
 	}
 	if report.ID != id {
-		return report, fmt.Errorf("the received backup is of the store %s, not of the daemon's, %s; it was "+
-			"thrown away", report.ID, id)
+		return report, fmt.Errorf("the received backup is of the store %s, but the daemon's store is %s; the "+
+			"backup was discarded", report.ID, id)
 	}
 	if err := publish(temp.Name(), path, force); err != nil {
 		return report, err

@@ -29,7 +29,7 @@ func (l *baseList) Type() string { return "base=CIDR,size=N" }
 func (l *baseList) Set(text string) error {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == ' ' || r == '\t' || r == '\n' })
 	if len(words) == 0 {
-		return errors.New("it is empty: write base=CIDR,size=N, for example base=10.64.0.0/10,size=24")
+		return errors.New("the value is empty: write base=CIDR,size=N, for example base=10.64.0.0/10,size=24")
 	}
 	for _, word := range words {
 		base, err := parseBase(word)
@@ -38,7 +38,8 @@ func (l *baseList) Set(text string) error {
 		}
 		for _, other := range *l {
 			if other.Prefix.Overlaps(base.Prefix) {
-				return fmt.Errorf("the bases %s and %s overlap: give each prefix once", other.Prefix, base.Prefix)
+				return fmt.Errorf("the bases %s and %s overlap: give bases that do not overlap",
+					other.Prefix, base.Prefix)
 			}
 		}
 		*l = append(*l, base)
@@ -66,7 +67,7 @@ func parseBase(text string) (ipam.Base, error) {
 		}
 	}
 	if !base.Prefix.IsValid() || size == "" {
-		return ipam.Base{}, fmt.Errorf("%q names no base or no size: write base=CIDR,size=N, for example "+
+		return ipam.Base{}, fmt.Errorf("%q lacks the base or the size: write base=CIDR,size=N, for example "+
 			"base=10.64.0.0/10,size=24", text)
 	}
 	return checkBase(base, size)
@@ -77,15 +78,15 @@ func checkBase(base ipam.Base, size string) (ipam.Base, error) {
 	bits, err := strconv.Atoi(size)
 	switch {
 	case err != nil:
-		return ipam.Base{}, fmt.Errorf("the size %q of base %s is not a number, the length of its subnets' prefix, "+
-			"such as 24", size, p)
+		return ipam.Base{}, fmt.Errorf("the size %q of base %s is not a number: give the prefix length of the "+
+			"subnets, such as 24", size, p)
 	case p.Addr().Is4In6():
 		return ipam.Base{}, fmt.Errorf("the base %s is an IPv4 prefix written as IPv6: write it as IPv4", p)
 	case p != p.Masked():
-		return ipam.Base{}, fmt.Errorf("the base %s has host bits set: the prefix is %s", p, p.Masked())
+		return ipam.Base{}, fmt.Errorf("the base %s has host bits set: write %s", p, p.Masked())
 	case bits < p.Bits() || bits > p.Addr().BitLen():
-		return ipam.Base{}, fmt.Errorf("the size %d does not fit the base %s: it is the length of the subnets' "+
-			"prefix, from %d to %d",
+		return ipam.Base{}, fmt.Errorf("the size %d does not fit the base %s: give the prefix length of the subnets, "+
+			"from %d to %d",
 			bits, p, p.Bits(), p.Addr().BitLen())
 	}
 	if err := ipam.CheckSubnet(p); err != nil {

@@ -16,18 +16,18 @@ func TestBaseList(t *testing.T) {
 		base=10.64.0.0/10,size=32 | base=10.64.0.0/10,size=32
 		base=10.0.0.0/9,size=24 & base=10.128.0.0/9,size=20 | base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=20
 		_base=10.0.0.0/9,size=24_;_base=fd00::/48,size=64$ | base=10.0.0.0/9,size=24;base=fd00::/48,size=64
-		_ | | it is empty
-		_;_ | | it is empty
+		_ | | the value is empty
+		_;_ | | the value is empty
 		10.0.0.0/8 | | is not base=CIDR,size=N
-		base=10.0.0.0/8 | | names no base or no size
-		size=24 | | names no base or no size
+		base=10.0.0.0/8 | | lacks the base or the size
+		size=24 | | lacks the base or the size
 		base=10.0.0.0/8,size=24,size=25 | | is not base=CIDR,size=N
 		base=10.0.0.0/8,base=10.0.0.0/8,size=24 | | is not base=CIDR,size=N
 		base=10.0.0.0,size=24 | | is not a prefix
 		base=10.0.0.0/33,size=24 | | is not a prefix
 		base=fe80::1%eth0/64,size=64 | | is not a prefix
 		base=::ffff:10.0.0.0/104,size=120 | | written as IPv6
-		base=10.0.0.1/8,size=24 | | the prefix is 10.0.0.0/8
+		base=10.0.0.1/8,size=24 | | write 10.0.0.0/8
 		base=127.0.0.0/8,size=24 | | the subnet 127.0.0.0/8 begins in 127.0.0.0/8, the loopback addresses of each host
 		base=10.0.0.0/8,size=7 | | from 8 to 32
 		base=10.0.0.0/8,size=33 | | from 8 to 32

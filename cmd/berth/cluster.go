@@ -137,8 +137,8 @@ func (c *clusterStore) tell(err error) {
 	c.told = text
 	switch {
 	case news && errors.Is(err, store.ErrBack):
-		c.log.WithError(err).Error("the shared store is not trusted, so Berth gives nothing of it until it is " +
-			"mended (`berth state mend`); the space local still works")
+		c.log.WithError(err).Error("the shared store is not trusted, so Berth gives no addresses from it until " +
+			"you mend it (`berth state mend`); the space local still works")
 	case news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)):
 		c.log.WithError(err).Warn("the shared store cannot be opened, and Berth tries again; the space local still " +
 			"works")

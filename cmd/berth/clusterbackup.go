@@ -13,7 +13,7 @@ import (
 func (c *clusterStore) backup(ctx context.Context, path string) (id string, err error) {
 	st := c.opened()
 	if st == nil {
-		return "", fmt.Errorf("%w: it has not been reached since the daemon started, so there is nothing to write",
+		return "", fmt.Errorf("%w: the daemon has not reached it since it started, so there is nothing to back up",
 			store.ErrAway)
 	}
 	return st.Cluster(), backupShared(ctx, st, path)
@@ -23,7 +23,7 @@ func (c *clusterStore) backup(ctx context.Context, path string) (id string, err 
 func backupShared(ctx context.Context, st *etcd.Store, path string) error {
 	return st.View(ctx, func(tx store.Tx) error {
 		if away := st.Reach().Err; away != nil {
-			return fmt.Errorf("%w; this host's copy may be old, and is not a backup", away)
+			return fmt.Errorf("%w; this host's copy may be out of date, so it cannot serve as a backup", away)
 		}
 		return bolt.Write(ctx, path, st.Cluster(), func(put func(key, value []byte) error) error {
 			for rec, err := range tx.Scan(store.Range{}) {

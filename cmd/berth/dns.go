@@ -41,7 +41,7 @@ func (l *textList[T]) Type() string { return l.kind }
 func (l *textList[T]) Set(text string) error {
 	all := strings.Fields(text)
 	if len(all) == 0 {
-		return errors.New("it is empty: give " + l.kind)
+		return errors.New("the value is empty: give " + l.kind)
 	}
 	for _, one := range all {
 		v, err := l.parse(one)
@@ -89,7 +89,7 @@ func (f *dnsFlags) check() (err error) {
 	case len(f.listen.all) == 0 && f.zone == "" && len(f.allow.all) == 0:
 		return nil
 	case len(f.listen.all) == 0:
-		return errors.New("--dns-zone and --dns-allow are for --dns-listen, which is not given")
+		return errors.New("--dns-zone and --dns-allow work only with --dns-listen, which is missing")
 	case f.zone == "":
 		return errors.New("--dns-listen needs the zone of the names: give it with --dns-zone, such as lan.example")
 	}
@@ -114,8 +114,8 @@ func (cfg *serveConfig) listenDNS(ctx context.Context, log *logrus.Entry, index 
 	}
 	log = log.WithField("zone", cfg.dns.zone)
 	if cfg.dns.zone == "local" || strings.HasSuffix(cfg.dns.zone, ".local") {
-		log.Warn("many systems query names below local by multicast (RFC 6762) and never ask here; home.arpa is for " +
-			"homes (RFC 8375)")
+		log.Warn("many systems look up names below local by multicast (RFC 6762) and never ask this DNS server; use " +
+			"another zone, such as home.arpa (RFC 8375)")
 	}
 	s, err := dns.Listen(ctx, dns.Config{Index: index, Service: service, Listen: cfg.dns.listen.all,
 		Allow: cfg.dns.allow.all, Log: log})

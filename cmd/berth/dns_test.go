@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var answersAt = regexp.MustCompile(`names are answered.* address="?(127\.0\.0\.1:[0-9]+)`)
+var answersAt = regexp.MustCompile(`the DNS server answers.* address="?(127\.0\.0\.1:[0-9]+)`)
 
 // answers queries a name until the answer is WANT: the addresses or names in order, separated by blanks, or NODATA
 // or the code.

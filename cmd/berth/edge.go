@@ -19,20 +19,26 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-const edgeHelp = `Maps elastic addresses on this host. It asks the daemon for the mappings, follows each
-change, writes them
-to the kernel with nftables, and reports what is in force. It needs CAP_NET_ADMIN, CAP_NET_RAW and the program nft.
+const edgeHelp = `Maps elastic addresses on this host. The edge gets the mappings and each change of them from
+the daemon, writes them to the kernel with nftables, and reports which mappings are in force. It needs CAP_NET_ADMIN,
+CAP_NET_RAW and the program nft.
 
-With --provider exec a program does the mapping: a router's client, a BGP speaker, a cloud's API. It is run with one
-word: set (the whole wanted state as JSON on standard input), renew ({"until": N}; exit code 3: too late), enabled (it
-prints true or false), or remove. The edge itself needs no rights then.
+With --provider exec a program makes the mappings instead, such as a client of a router, of a BGP speaker or of a
+cloud's API. The edge runs it with one of these words:
+  set      apply the whole wanted state, JSON on standard input, and remove
+           everything else
+  renew    {"until": N} on standard input: the state is now valid until N
+           (nanoseconds since boot); exit with 3 if it has expired already
+  enabled  print true if anything of the state is in force, otherwise false
+  remove   remove everything
+The edge itself then needs no capabilities.
 
-It also speaks on this host's LANs for the daemon. It asks DHCP servers for the addresses of networks with
-dhcp=INTERFACE, and probes addresses of networks with --probe INTERFACE. This needs only CAP_NET_RAW. --provider none
-does only this, on hosts without elastic addresses.
+The edge also asks the DHCP servers on this host's LANs for the addresses of networks with dhcp=INTERFACE, and probes
+addresses of networks with --probe INTERFACE. This needs only CAP_NET_RAW. With --provider none the edge does only
+this, on hosts without elastic addresses.
 
-It runs in the foreground. When it ends, or while the daemon is unreachable, all mappings stay, so an upgrade cuts no
-connection. It restores mappings that others remove. --remove removes all mappings.`
+The edge runs in the foreground. When it ends, or while the daemon is unreachable, all mappings stay, so an upgrade
+cuts no connection. It restores mappings that other programs remove. --remove removes all mappings.`
 
 // edgeFlags are the flags of edge.
 type edgeFlags struct {
@@ -56,11 +62,10 @@ func (f *edgeFlags) check() error {
 	case f.remove && (f.once || f.dryRun):
 		return errors.New("--remove cannot be combined with --once or --dry-run")
 	case !slices.Contains(providers(), f.provider):
-		return fmt.Errorf("the provider is %s, %s or %s, not %q", providerNftables, providerExec, providerNone,
-			f.provider)
+		return fmt.Errorf("--provider is %q; it must be %s, %s or %s", f.provider, providerNftables,
+			providerExec, providerNone)
 	case f.provider == providerNone && (f.once || f.dryRun || f.remove):
-		return errors.New("with --provider none nothing is mapped: it cannot be combined with --once, --dry-run or " +
-			"--remove")
+		return errors.New("--provider none maps nothing, so it cannot be combined with --once, --dry-run or --remove")
 	case f.provider == providerExec && f.program == "":
 		return errors.New("--provider exec runs a program; name it with --exec")
 	case f.provider != providerExec && f.program != "":
@@ -76,11 +81,11 @@ func edgeCommand() cli.Row {
 		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove\n" +
 			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router\n  berth edge --provider none",
 		Flags: cli.Flags{
-			cli.Flag(&flags.once, "once", "map what is wanted now, and end"),
-			cli.Flag(&flags.dryRun, "dry-run", "show what is to be mapped, a line each, and change nothing"),
-			cli.Flag(&flags.remove, "remove", "remove all mappings, and end"),
-			cli.Flag(&flags.provider, "provider", "what maps: `nftables|exec|none`").Words(providers()...),
-			cli.Flag(&flags.program, "exec", "the `PROGRAM` of --provider exec")},
+			cli.Flag(&flags.once, "once", "make the mappings that the daemon wants now, and exit"),
+			cli.Flag(&flags.dryRun, "dry-run", "show the mappings that the daemon wants, one per line; change nothing"),
+			cli.Flag(&flags.remove, "remove", "remove all mappings, and exit"),
+			cli.Flag(&flags.provider, "provider", "how to map: `nftables|exec|none`").Words(providers()...),
+			cli.Flag(&flags.program, "exec", "the `PROGRAM` that --provider exec runs")},
 		Check: func(*cli.Run) error { return flags.check() },
 		Run: func(r *cli.Run) error {
 			r, stop := r.UntilSignal()
@@ -95,7 +100,7 @@ func edgeCommand() cli.Row {
 
 func runEdge(r *cli.Run, flags edgeFlags, log *logrus.Entry) error {
 	if flags.provider == providerNone {
-		log.Info("the edge speaks on this host's LANs, and maps nothing")
+		log.Info("the edge asks DHCP servers and probes addresses on this host's LANs, and maps nothing")
 		return speakOnLANs(r, r.Program, log)
 	}
 	d := &edgeDaemon{p: r.Program}
@@ -119,7 +124,7 @@ func runEdge(r *cli.Run, flags edgeFlags, log *logrus.Entry) error {
 			return err
 		}
 		if err := d.report(r, ipam.EdgeReport{Whole: true}); err != nil {
-			log.WithError(err).Warn("all mappings are removed, but the daemon does not know it yet")
+			log.WithError(err).Warn("the edge removed all mappings, but could not report this to the daemon")
 		}
 		return nil
 	}
@@ -127,7 +132,7 @@ func runEdge(r *cli.Run, flags edgeFlags, log *logrus.Entry) error {
 	if flags.once {
 		return follow.New(cfg).Once(r)
 	}
-	log.Info("the edge maps what the daemon wants, and speaks on this host's LANs")
+	log.Info("the edge maps elastic addresses, and asks DHCP servers and probes addresses on this host's LANs")
 	return together(r, follow.New(cfg).Run, func(ctx context.Context) error { return speakOnLANs(ctx, r.Program, log) })
 }
 
@@ -137,7 +142,7 @@ func (f *edgeFlags) open(log *logrus.Entry) (p edge.Provider, repair func(contex
 	if f.provider == providerExec {
 		path, err := exec.LookPath(f.program)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("the program of --exec: %w", err)
+			return nil, nil, nil, fmt.Errorf("cannot find the program of --exec: %w", err)
 		}
 		return command.New(path), nil, func() {}, nil
 	}
@@ -156,7 +161,7 @@ func showEdge(p *cli.Program, s *edge.State) error {
 		case m.EgressOnly:
 			way = "out only"
 		case m.Staged:
-			way = "out, and in when it runs"
+			way = "out, and in when the container runs here"
 		}
 		if _, err := fmt.Fprintf(p.Out, "%s  %s  %s\n", m.Elastic, m.Guest, way); err != nil {
 			return err
@@ -168,11 +173,11 @@ func showEdge(p *cli.Program, s *edge.State) error {
 func tellNotice(log *logrus.Entry, n edge.Notice) {
 	switch n.Kind {
 	case edge.Contested:
-		log.Warnf("another machine, %s, answers for %s on %s", n.MAC, n.Address, n.Device)
+		log.Warnf("another machine (MAC %s) also answers for %s on %s", n.MAC, n.Address, n.Device)
 	case edge.Repaired:
-		log.Warnf("mappings were restored: %s", n.Text)
+		log.Warnf("the edge restored mappings: %s", n.Text)
 	default:
-		log.Warnf("mappings cannot be restored: %s", n.Text)
+		log.Warnf("the edge cannot restore mappings: %s", n.Text)
 	}
 }
 

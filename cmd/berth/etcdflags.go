@@ -50,7 +50,7 @@ func (e *etcdFlags) flags() cli.Flags {
 		cli.Flag(&e.cert, flagEtcdCert, "client certificate `file` for etcd").Files(),
 		cli.Flag(&e.key, flagEtcdKey, "key `file` of the client certificate").Files(),
 		cli.Flag(&e.user, flagEtcdUser, "user `name` for etcd").Words(),
-		cli.Flag(&e.passwordFile, flagEtcdPasswordFile, "`file` with the password of that user").Files(),
+		cli.Flag(&e.passwordFile, flagEtcdPasswordFile, "`file` with the password of the etcd user").Files(),
 		cli.Flag(&e.prefix, flagEtcdPrefix,
 			"`prefix` of all keys in etcd; another prefix is another cluster").Words(),
 	}
@@ -65,8 +65,8 @@ func (e *etcdFlags) unused(store string) error {
 		{flagEtcdPrefix, strings.TrimPrefix(e.prefix, defaultEtcdPrefix)},
 	} {
 		if f.value != "" {
-			return fmt.Errorf("--%s is for --store etcd, but the store is %s: give --store etcd too, or leave it out",
-				f.name, store)
+			return fmt.Errorf("--%s works only with --store etcd, but the store is %s: give --store etcd, or leave "+
+				"out --%s", f.name, store, f.name)
 		}
 	}
 	return nil
@@ -84,13 +84,13 @@ func (e *etcdFlags) check() error {
 			return fmt.Errorf("--%s: %w", flagEtcdEndpoints, err)
 		}
 		if strings.HasPrefix(endpoint, "https:") != secure {
-			return fmt.Errorf("--%s has both http:// and https://: write all of them as https://, or none",
+			return fmt.Errorf("--%s has both http:// and https://: use the same in all URLs",
 				flagEtcdEndpoints)
 		}
 	}
 	switch {
 	case !secure && (e.caCert != "" || e.cert != "" || e.key != ""):
-		return fmt.Errorf("--%s, --%s and --%s are for TLS, but the endpoints are plain: write them as https://",
+		return fmt.Errorf("--%s, --%s and --%s are for TLS, but the URLs of the endpoints are http://: write https://",
 			flagEtcdCACert, flagEtcdCert, flagEtcdKey)
 	case e.cert != "" && e.key == "":
 		return fmt.Errorf("--%s is given without --%s, the file with its key", flagEtcdCert, flagEtcdKey)
@@ -105,7 +105,7 @@ func (e *etcdFlags) check() error {
 	}
 	if e.prefix == "/" || !strings.HasSuffix(e.prefix, "/") ||
 		strings.ContainsFunc(e.prefix, func(r rune) bool { return !unicode.IsGraphic(r) || r == ' ' }) {
-		return fmt.Errorf("--%s is %q; it is a word with a slash at its end, such as %s", flagEtcdPrefix, e.prefix,
+		return fmt.Errorf("--%s is %q; it must be a word that ends with a slash, such as %s", flagEtcdPrefix, e.prefix,
 			defaultEtcdPrefix)
 	}
 	return nil
@@ -115,7 +115,7 @@ func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
 	case endpoint == "":
-		return errors.New("one of them is empty: write http://HOST:PORT, separated by commas")
+		return errors.New("one of the URLs is empty: write each as http://HOST:PORT, separated by commas")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("%q does not begin with http:// or https://: write http://HOST:PORT, or https://HOST:PORT "+
 			"where etcd speaks TLS", endpoint)

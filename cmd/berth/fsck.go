@@ -22,11 +22,11 @@ import (
 const fsckHelp = `Checks a state and lists what is wrong: the structure of its file, the checksum of each record, and
 whether the records agree.
 
-Without FILE and --state the running daemon checks its own state; it keeps working. With --state the command checks
-the state of a stopped daemon. FILE is a backup. A running daemon also reports that its file was removed or replaced.
+Without FILE and --state the running daemon checks its own state, and keeps working. It then also reports if its file
+was removed or replaced. With --state the command checks the state of a stopped daemon. With FILE it checks a backup.
 
---repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It returns to the
-previous commit, and keeps the old file next to the new one.`
+--repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It brings the state
+back to the previous commit, and keeps the old file next to the new one.`
 
 func fsckCommand() cli.Row {
 	var state string
@@ -97,7 +97,8 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	}
 	report, err := fsckRecords(ctx, path, "state")
 	if errors.Is(err, store.ErrLocked) {
-		return report, fmt.Errorf("%w; or let that process check it: run `berth state check` without arguments", err)
+		return report, fmt.Errorf("%w; to let the running daemon check it, run `berth state check` without "+
+			"arguments", err)
 	}
 	if err != nil && !errors.Is(err, store.ErrCorrupt) {
 		return report, err

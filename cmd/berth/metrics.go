@@ -108,7 +108,7 @@ func ownName(next http.Handler) http.Handler {
 		}
 		_, err := netip.ParseAddr(strings.Trim(name, "[]"))
 		if at != nil && at.IP.IsLoopback() && err != nil && name != "" && !strings.EqualFold(name, "localhost") {
-			http.Error(w, "ask for localhost, or for the address", http.StatusMisdirectedRequest)
+			http.Error(w, "use localhost or an IP address as the host name in the URL", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

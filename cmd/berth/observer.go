@@ -83,8 +83,8 @@ func (h *backend) putBackWorker(cfg serveConfig, log *logrus.Entry,
 	worker, err := putback.New(putback.Config{Mode: putback.Mode(cfg.putBack), Records: h.service, Connector: connector,
 		Expect: h.roster.Expect, Notes: filepath.Join(cfg.state, putBackFile), Log: log})
 	if err != nil { // the daemon still leases addresses
-		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on " +
-			"their networks")
+		log.WithError(err).Error("Berth moves no container back to its own address; remove the file that the error " +
+			"names when all containers are on their networks")
 		return nil, nil
 	}
 	return worker, nil

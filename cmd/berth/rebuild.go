@@ -33,8 +33,8 @@ func (r *rebuilding) ready() error {
 	if r.done.Load() || r.engine == nil {
 		return nil
 	}
-	return errors.New("the addresses in use are not known yet: this Berth keeps them in memory (--store mem), " +
-		"and the engine has not reported what runs; try again in a moment, or keep them with --store bolt")
+	return errors.New("Berth does not know yet which addresses are in use: it keeps them in memory (--store mem), " +
+		"and the engine has not reported its running containers; try again in a moment, or use --store bolt")
 }
 
 // run asks the engine until it answers or ctx ends.
@@ -49,16 +49,16 @@ func (r *rebuilding) run(ctx context.Context) {
 			r.done.Store(true)
 			log := r.log.WithFields(logrus.Fields{"networks": len(view.Networks), "containers": len(view.Containers)})
 			if err != nil {
-				log.WithError(err).Warn("the state was rebuilt from what runs, except for some of it; `berth check` " +
-					"lists that")
+				log.WithError(err).Warn("Berth rebuilt the state from the running containers, but not all of it; " +
+					"`berth check` lists what is missing")
 			} else {
-				log.Info("the state was rebuilt from what runs")
+				log.Info("Berth rebuilt the state from the running containers")
 			}
 			return
 		}
 		if !told {
-			r.log.WithError(err).Warn("the state cannot be rebuilt from what runs yet; Berth gives no addresses " +
-				"until then")
+			r.log.WithError(err).Warn("the state cannot be rebuilt from the running containers yet; Berth gives " +
+				"no addresses until it is rebuilt")
 		}
 		select {
 		case <-ctx.Done():

@@ -16,18 +16,18 @@ import (
 )
 
 const restoreHelp = `Replaces the state of a stopped daemon with a backup. It checks the whole backup first.
-It never replaces a state in use. A state that is not empty, or that belongs to another store, needs --force;
-its old file stays next to the new one.
+It never replaces a state in use. It replaces a state that is not empty, or that belongs to another store, only with
+--force; the old file stays next to the new one.
 
 If the daemon of this host uses another directory (its settings or the running daemon show that), the command
-refuses until you name the directory with --state, and then only warns. It says nothing about managed plugins if you
-restore into another directory than /var/lib/berth.
+refuses until you name the directory with --state, and then only warns. It checks for managed plugins only if you
+restore into /var/lib/berth.
 
-Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
+The backup does not have the addresses that Berth gave after it was made. Run "berth check --repair" once the
 daemon runs again: it records the addresses of running containers.
 
---shared writes a backup of "berth state backup --shared" to etcd, under an empty prefix. It does not replace what is
-there: remove that first, or give another prefix. Stop the daemons of all hosts.`
+--shared writes a backup of "berth state backup --shared" to etcd, under an empty prefix. If the prefix has keys,
+remove them first, or give another prefix. Stop the daemons of all hosts first.`
 
 func restoreCommand() cli.Row {
 	state := defaultState
@@ -41,7 +41,7 @@ func restoreCommand() cli.Row {
   berth state restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`,
 		Flags: append(where.flags(),
 			cli.Flag(&state, "state", "`directory` of the state (also BERTH_STATE)").Dirs(),
-			cli.Flag(&force, "force", "replace a state that holds something"),
+			cli.Flag(&force, "force", "replace a state that is not empty"),
 			cli.Flag(&shared, "shared", "the backup is of the store that several hosts share"),
 			cli.DryRunFlag(&dryRun)),
 		Check: func(*cli.Run) error {
@@ -49,7 +49,8 @@ func restoreCommand() cli.Row {
 			case !shared:
 				return nil
 			case force:
-				return errors.New("--force replaces a state, but a backup of a shared store needs an empty prefix")
+				return errors.New("--force does not work with --shared: restore into an empty etcd prefix, and leave " +
+					"out --force")
 			}
 			return where.check()
 		},
@@ -79,9 +80,9 @@ func restoreOwn(r *cli.Run, file, state string, force, dryRun bool) (err error) 
 	if err := prepared.forHost(r); err != nil {
 		return err
 	}
-	restore, would, was, is := bolt.Restore, "", "was there before", "was there is now"
+	restore, would, was, is := bolt.Restore, "", "was there before", "old file is now"
 	if dryRun {
-		restore, would, was, is = bolt.TryRestore, "would write ", "is there now", "is there would be kept as"
+		restore, would, was, is = bolt.TryRestore, "would write ", "is there now", "present file would be kept as"
 	}
 	done, err := restore(r, prepared.path, filepath.Join(state, stateFile), force)
 	if err != nil {
@@ -92,7 +93,7 @@ func restoreOwn(r *cli.Run, file, state string, force, dryRun bool) (err error) 
 		fmt.Fprintf(r.Out, "the store %s %s\n", done.OtherStore, was)
 	}
 	if done.Kept != "" {
-		fmt.Fprintf(r.Out, "what %s %s\n", is, done.Kept)
+		fmt.Fprintf(r.Out, "the %s %s\n", is, done.Kept)
 	}
 	readers := defaultReaders()
 	r.Warn(append(answering(r).warnings(state), readers.unread(state)...)...)

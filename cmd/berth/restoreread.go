@@ -49,11 +49,11 @@ func (r *stateReaders) unread(state string) (lines []string) {
 		if settings["BERTH_STATE"] == "" {
 			says = ""
 		}
-		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, not the one in %s; a daemon "+
-			"reads that with --state %s", service, says, state, state))
+		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, not the one in %s; to use "+
+			"that one, start a daemon with --state %s", service, says, state, state))
 	case installed && settings["BERTH_STORE"] == "etcd":
-		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: this backup has nothing of etcd, "+
-			"which stays unchanged; `berth state restore --shared` is for that", says))
+		lines = append(lines, fmt.Sprintf("the service berth shares a store in etcd%s, which this backup does not "+
+			"have, and which stays unchanged; to restore it, use `berth state restore --shared`", says))
 	}
 	if installed || mine != absolute(r.usual) {
 		return lines
@@ -127,7 +127,7 @@ func sharesPaths(socket string) bool {
 func otherReader(r *cli.Run, file, state string) error {
 	if d := answering(r); d != nil && d.state != "" && absolute(d.state) != absolute(state) {
 		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read the one in %s: stop "+
-			"it, and then `berth state restore %s --state %s`", d.socket, d.state, state, file, d.state)
+			"that daemon, and then run `berth state restore %s --state %s`", d.socket, d.state, state, file, d.state)
 	}
 	readers := defaultReaders()
 	if state != defaultState { // the environment selects the directory
@@ -135,7 +135,7 @@ func otherReader(r *cli.Run, file, state string) error {
 	}
 	settings := readers.read()
 	if other := settings["BERTH_STATE"]; other != "" && absolute(other) != absolute(state) {
-		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read the one in %s: "+
+		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read the one in %s: run "+
 			"`berth state restore %s --state %s`", other, readers.settings, state, file, other)
 	}
 	return nil
@@ -152,5 +152,5 @@ func (d *reader) warnings(state string) []string {
 			d.socket, state)}
 	}
 	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read the one in %s; "+
-		"a daemon reads that with --state %s", d.socket, d.state, state, state)}
+		"to use that one, start a daemon with --state %s", d.socket, d.state, state, state)}
 }

@@ -20,7 +20,7 @@ func TestUnreadState(t *testing.T) {
 		BERTH_STATE=DIR/link | | a
 		| unit | a | the service berth reads the state in /var/lib/berth,
 		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | its store is mem (
-		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | this backup has nothing of etcd
+		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | which this backup does not have
 		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read the state in DIR/a
 		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read the one in DIR/usual
 		| plugin | a

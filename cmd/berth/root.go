@@ -20,10 +20,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const rootHelp = `Berth gives Docker networks and containers addresses that are theirs, and keeps them theirs.
+const rootHelp = `Berth gives Docker networks and containers IP addresses, and keeps each address for its owner.
 
-"berth serve" is the daemon. The other commands ask it. They find it by themselves: a daemon of this host, or
-a managed plugin of this host's Docker Engine.`
+"berth serve" is the daemon. The other commands send requests to it. They find it by themselves: a daemon of this
+host, or a managed plugin of this host's Docker Engine.`
 
 func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 	root := &cobra.Command{

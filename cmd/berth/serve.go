@@ -179,7 +179,7 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 	info, err := os.Stat(cfg.state)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(cfg.state, 0o700); err != nil {
-			return fmt.Errorf("the directory of the state: %w; choose another with --state", err)
+			return fmt.Errorf("cannot make the directory of the state: %w; choose another with --state", err)
 		}
 		return nil
 	}
@@ -187,7 +187,7 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("the state needs a directory, and %s is not one; choose another with --state", cfg.state)
+		return fmt.Errorf("the state needs a directory, but %s is not one; choose another with --state", cfg.state)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		log.WithField("state", cfg.state).Warnf("other users may write to the directory of the state (mode %o): "+

@@ -69,7 +69,7 @@ systemd, Berth uses the sockets named "plugin", "mac" and "admin" instead of the
 
 On the plugin socket Berth does not ask the engine for MACs. So ipvlan works, and an engine before 28 derives a
 container's MAC from its address. If you identify containers by MAC (by a reservation, or mac_address in a
-Compose file), create their network with "--ipam-driver berth-mac", on a second socket: --mac-socket
+Compose file), create their network with "--ipam-driver berth-mac". It needs a second socket: --mac-socket
 /run/docker/plugins/berth-mac.sock. A managed plugin has only one socket; there use --ask-mac (BERTH_ASK_MAC=true).
 
 Each flag is also an environment variable: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag overrides its
@@ -79,24 +79,27 @@ variable. An empty variable counts as not set. --check-settings checks both.
 create"). With --admin-client-ca they can use a certificate instead.
 
 --webhook sends each event to a receiver, as JSON by POST, at least once and in order. --webhook-secret-file
-signs the requests. Berth keeps unsent events as long as all events (--event-age, --event-count, --event-size).
+signs the requests. Berth keeps unsent events only as long as other events (--event-age, --event-count, --event-size).
 Use the same values on all hosts of a cluster.
 
 If the daemon can read the Docker Engine of this host, it learns which container has which address. At its start
 and every --check-every it compares its leases with the running containers ("berth check"). It records the address
 of each running container, and releases addresses that no container has used for --check-grace. --check-repair also
-repairs the other certain findings. A managed plugin cannot read the engine; run "berth witness" on the host.
+repairs all other findings that are certain (see berth check). A managed plugin cannot read the engine; run "berth
+witness" on the host.
 
-If several containers start at the same moment, an engine before 29 does not identify which one asks. A container
-that did not get its reserved address is moved to it right after the start. The daemon disconnects it from its
-network and reconnects it, which takes about half a second. --put-back all also moves containers to their last
-addresses; --put-back off moves none. "berth network modify NETWORK --put-back MODE" sets the mode of one network.
+If several containers start at the same moment, an engine before 29 does not say which one requests an
+address. If a container did not get its reserved address, the daemon moves the container to that address right after
+the start. It disconnects the container from its network and reconnects it, which takes about half a second. --put-back
+all also moves containers to their last addresses; --put-back off moves none. "berth network modify NETWORK --put-back
+MODE" sets the mode of one network.
 
 --store etcd shares all spaces except "local" with the other hosts that have the same --etcd-endpoints and
 --etcd-prefix. Each host needs its own --host. --state then keeps what belongs only to this host. While etcd is
 unreachable, the daemon can start, and the space "local" works.
 
---store mem keeps nothing. At its start the daemon asks the engine which containers run, and records their addresses.
+--store mem keeps nothing on disk. At its start the daemon asks the engine which containers run, and records their
+addresses.
 
 If a network names no subnet, Berth chooses one from the default pools: a /24 from 172.16.0.0/12, 192.168.0.0/16
 or 10.0.0.0/8, and a /64 from an IPv6 prefix that Berth generated once. --default-pool replaces the pools of its
@@ -169,11 +172,11 @@ func (cfg *serveConfig) flags() cli.Flags {
 			"`HOST:PORT` for the admin API over TLS (default: none)"),
 		cli.Flag(&cfg.adminKeys.Cert, "admin-cert",
 			"certificate `file` (PEM) for --admin-listen; you can replace it at any time"),
-		cli.Flag(&cfg.adminKeys.Key, "admin-key", "key `file` of that certificate"),
+		cli.Flag(&cfg.adminKeys.Key, "admin-key", "key `file` of the certificate in --admin-cert"),
 		cli.Flag(&cfg.adminKeys.ClientCA, "admin-client-ca",
 			"CA `file`; clients with a certificate from it need no token"),
 		cli.Flag(&cfg.metricsListen, "metrics-listen",
-			"`ADDR:PORT` that serves only the metrics, in plain HTTP; without ADDR on 127.0.0.1 (default: only the "+
+			"`ADDR:PORT` that serves only the metrics, in plain HTTP; without ADDR, on 127.0.0.1 (default: only the "+
 				"admin API serves them)"),
 		cli.Flag(&cfg.hookDir, "hook", "`directory` of programs that Berth runs after each take and release of an address "+
 			"(default: none)").Dirs(),
@@ -195,13 +198,13 @@ func (cfg *serveConfig) flags() cli.Flags {
 		cli.Flag(&cfg.saidHost, "docker-host", "`URL` of the engine to read, or none (default: "+docker.DefaultHost+
 			" if this user may open it)"),
 		cli.Flag(&cfg.ipamDriver, "ipam-driver",
-			"`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)"),
+			"`name` of this daemon in the engine's networks (default: the plugin socket's file name without .sock)"),
 		cli.Flag(&cfg.checkEvery, "check-every",
 			"how often to compare containers with the records, a `duration`; 0: never"),
 		cli.Flag(&cfg.checkGrace, "check-grace",
 			"how long a lease must be unused before repair, a `duration`"),
 		cli.Flag(&cfg.elastic, "elastic", "map elastic addresses; --elastic=false turns them off"),
-		cli.Flag(&cfg.checkRepair, "check-repair", "repair all certain findings automatically"),
+		cli.Flag(&cfg.checkRepair, "check-repair", "automatically repair findings that are certain (see berth check)"),
 		cli.Flag(&cfg.putBack, "put-back", "`which` containers to move back to their own addresses if the engine did not "+
 			"identify them: reserved, all or off; a network can have its own mode").
 			Words(putback.Words()...),
@@ -229,7 +232,7 @@ func (cfg *serveConfig) check() (err error) {
 		return fmt.Errorf("--event-size must be at least %s, the size of the largest event",
 			units.BytesSize(minEventBytes))
 	case cfg.checkEvery < 0:
-		return errors.New("--check-every is a duration such as 5m, or 0 for never")
+		return errors.New("--check-every must be a duration such as 5m, or 0 for never")
 	case cfg.checkGrace <= 0:
 		return errors.New("--check-grace must be longer than zero")
 	case cfg.state == "":
@@ -267,7 +270,7 @@ func (cfg *serveConfig) check() (err error) {
 	}
 	if cfg.store == storeEtcd {
 		if err := ipam.CheckName("host", cfg.host); err != nil {
-			return fmt.Errorf("--host, by which the others know this one: %w", err)
+			return fmt.Errorf("--host, the name of this host for other hosts: %w", err)
 		}
 	}
 	return nil
@@ -283,7 +286,7 @@ func (cfg *serveConfig) checkPaths() error {
 	case cfg.macSocket == cfg.adminSocket:
 		return fmt.Errorf("the socket for MACs and the admin socket are both %s: give two paths", cfg.adminSocket)
 	case driverOf(cfg.macSocket) == driverOf(cfg.pluginSocket):
-		return fmt.Errorf("the sockets %s and %s make one driver name, %s: "+
+		return fmt.Errorf("the sockets %s and %s have the same driver name %s: "+
 			"give --mac-socket another file name, or leave it out and use --ask-mac", cfg.pluginSocket, cfg.macSocket,
 			driverOf(cfg.macSocket))
 	}

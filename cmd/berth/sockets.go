@@ -53,8 +53,8 @@ const maxSocketPath = 107
 func bind(spec socketSpec) (*socket, error) {
 	path := spec.path
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path of the %s socket has %d bytes, and a socket's has at most %d: %s; choose a "+
-			"shorter one with %s",
+		return nil, fmt.Errorf("the path of the %s socket has %d bytes, but at most %d are possible: %s; choose a "+
+			"shorter path with %s",
 			spec.name, len(path), maxSocketPath, path, spec.flag)
 	}
 	if err := makeSocketDir(spec); err != nil {
@@ -77,7 +77,7 @@ func bind(spec socketSpec) (*socket, error) {
 	}
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("the %s socket %s: %w", spec.name, path, err)
+		return nil, fmt.Errorf("cannot set up the %s socket %s: %w", spec.name, path, err)
 	}
 	return s, nil
 }
@@ -102,7 +102,8 @@ func makeSocketDir(spec socketSpec) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the directory of the %s socket: %w; choose another path with %s", spec.name, err, spec.flag)
+		return fmt.Errorf("cannot make the directory of the %s socket: %w; choose another path with %s", spec.name, err,
+			spec.flag)
 	}
 	if spec.gid >= 0 { // its members must be able to reach the socket
 		if err := share(dir, spec.gid, 0o750); err != nil {
@@ -143,12 +144,12 @@ func clearStale(spec socketSpec) error {
 			listener(conn), spec.name, spec.path, spec.flag)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("something at the %s socket %s does not answer like a dead socket: %w; stop it, "+
+		return fmt.Errorf("cannot tell whether a process still uses the %s socket %s: %w; stop that process, "+
 			"or choose another path with %s",
 			spec.name, spec.path, rootCause(err), spec.flag)
 	}
 	if after, err := os.Lstat(spec.path); err != nil || !os.SameFile(before, after) {
-		return fmt.Errorf("something else is changing the %s socket %s right now: start only one daemon", spec.name,
+		return fmt.Errorf("another process is changing the %s socket %s right now: start only one daemon", spec.name,
 			spec.path)
 	}
 	return os.Remove(spec.path)

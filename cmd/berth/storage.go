@@ -32,8 +32,8 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry,
 		st := mem.New()
 		return &storage{Store: st, id: st.ID(), forgets: true,
 			backup: func(context.Context, string) error {
-				return errors.New("the store mem has nothing to back up: Berth rebuilds it from what runs; " +
-					"`berth plan export` writes what is planned")
+				return errors.New("the store mem has nothing to back up, because Berth rebuilds it from the running " +
+					"containers; `berth plan export` writes the plan")
 			},
 			fsck: func(context.Context) (api.FileReport, error) {
 				return api.FileReport{StoreID: st.ID(), Problems: []string{}}, nil

@@ -26,19 +26,22 @@ import (
 
 const storeCopyHelp = `Moves spaces from one store to the other, with everything in them: networks, subnets,
 Docker's pools,
-leases, memories, reservations and events. From bolt to etcd, a host joins a cluster with its networks. From etcd to
-bolt, it leaves with them. All ids stay, so Docker's networks and containers keep working. The space "local" belongs to
-one host and stays in bolt.
+leases, memories, reservations and events. With a copy from bolt to etcd, a host joins a cluster and brings its
+networks. With a copy from etcd to bolt, it leaves the cluster and takes its networks along. All ids stay, so Docker's
+networks and containers keep working. The space "local" belongs to one host and stays in bolt.
 
 Accounts, elastic ranges and elastic addresses always move to etcd. They move back only if no other host takes part and
-nothing of another space stays behind. An association with a container on a network that stays is refused.
+nothing of another space stays behind. The command refuses if an elastic address is associated with a container on a
+network that stays.
 
-Stop the daemon of this host first; those of other hosts may run. The command refuses conflicts before it writes
-anything: a network's name or a subnet that the other store has, and networks that several hosts use.
+Stop the daemon of this host first; daemons of other hosts may keep running. Before it writes anything, the command
+looks for conflicts, and refuses if it finds any: a network name or a subnet that the other store already has, or a
+network that several hosts use.
 
-It writes everything to the other store, where nobody sees it yet, reads it back and compares each record. Then the
-first store releases the spaces and the other shows them, so nothing is ever in both. If a copy was interrupted, run
-the same command again. --undo reverts it, as long as the first store has not released the spaces.`
+The command writes everything to the other store, where it is hidden at first, reads it back and compares each record.
+Then the first store releases the spaces and the other store shows them, so no space is ever visible in both. If a
+copy was interrupted, run the same command again. --undo reverts an interrupted copy, as long as the first store has
+not released the spaces.`
 
 // storeBolt is the value of --store for the host's own store.
 const storeBolt = "bolt"
@@ -69,11 +72,11 @@ func storeCopyCommand() cli.Row {
   berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
   berth state copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`,
 		Flags: append(c.etcd.flags(),
-			cli.Flag(&c.from, "from", "`STORE` that has them: bolt or etcd").Words(storeBolt, storeEtcd),
-			cli.Flag(&c.to, "to", "`STORE` that gets them: etcd or bolt").Words(storeBolt, storeEtcd),
+			cli.Flag(&c.from, "from", "`STORE` that has the spaces: bolt or etcd").Words(storeBolt, storeEtcd),
+			cli.Flag(&c.to, "to", "`STORE` that gets the spaces: etcd or bolt").Words(storeBolt, storeEtcd),
 			cli.Flag(&c.state, "state", "`directory` of the host's own state").Dirs(),
-			cli.Flag(&c.host, "host", "`name` of this host, as its daemon has it (default: the system's host name)"),
-			cli.Flag(&c.spaces, "space", "only the space `NAME`; repeatable (default: all but local)").Split(),
+			cli.Flag(&c.host, "host", "`name` of this host, as in its daemon's --host (default: the system's name)"),
+			cli.Flag(&c.spaces, "space", "only the space `NAME`; repeatable (default: all spaces but local)").Split(),
 			cli.Flag(&c.dryRun, "dry-run", "check, show what would be copied, and copy nothing"),
 			cli.Flag(&c.undo, "undo", "undo an interrupted copy"),
 			cli.FormatFlag(&c.format, "")),
@@ -111,7 +114,7 @@ func (c *storeCopy) check() (err error) {
 		}
 	}
 	if err := ipam.CheckName("host", c.host); err != nil {
-		return fmt.Errorf("--host, by which the others know this one: %w", err)
+		return fmt.Errorf("--host, the name of this host for other hosts: %w", err)
 	}
 	return c.etcd.check()
 }
@@ -169,13 +172,12 @@ func copyStore(r *cli.Run, c *storeCopy) (report ipam.CopyReport, err error) {
 func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 	path := filepath.Join(c.state, stateFile)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("there is no state of this host: %w; give its daemon's directory with --state",
-			err) // opening would create one
+		return nil, fmt.Errorf("cannot find the state of this host: %w; give the directory of its daemon's state "+
+			"with --state", err) // opening would create one
 	}
 	st, err := bolt.Open(ctx, bolt.Config{Path: path})
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%w; Berth may give nothing during a copy, so stop this host's daemon",
-			err)
+		return nil, fmt.Errorf("%w; stop this host's daemon, because Berth must give no addresses during a copy", err)
 	}
 	if err == nil && c.to == storeBolt {
 		err = readyToLeave(ctx, st, c.dryRun)
@@ -195,7 +197,7 @@ func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 	}
 	if waiting > 0 {
 		return fmt.Errorf("this host gave or released addresses that the shared store does not know yet (%d); start "+
-			"the daemon until `berth status` shows that none waits", waiting)
+			"the daemon, and wait until `berth status` shows that nothing waits", waiting)
 	}
 	if dryRun {
 		return nil
@@ -266,19 +268,20 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 		copied = append(copied, space.Name)
 		networks, events = networks+len(space.Networks), events+space.Events
 		for _, n := range space.Networks {
-			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name,
+			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %s\n", space.Name, n.Name,
 				cli.Counted(n.Subnets, "subnet"), cli.Counted(n.Docker, "Docker network"),
-				cli.Counted(n.Leases, "lease"), cli.Counted(n.Reservations, "reservation"), n.Memories)
+				cli.Counted(n.Leases, "lease"), cli.Counted(n.Reservations, "reservation"),
+				cli.Counted(n.Memories, "remembered lease"))
 		}
 	}
 	if e := r.Elastic; e != nil && !r.Undone && !e.Finished {
 		fmt.Fprintf(&b, "elastic addresses: %s, %s, %s (%s), %s\n", cli.Counted(e.Accounts, "account"),
-			cli.Counted(e.Ranges, "range"), cli.Counted(e.Addresses, "address"),
+			cli.Counted(e.Ranges, "range"), cli.Counted(e.Addresses, "allocation"),
 			cli.Counted(e.Associations, "association"), cli.Counted(e.Events, "event"))
 	}
 	if len(finished) > 0 {
-		fmt.Fprintf(&b, "finished an interrupted copy: %s has %s, and %s no "+
-			"longer\n", c.to, theSpaces(finished), c.from)
+		fmt.Fprintf(&b, "finished an interrupted copy: %s now has %s, and %s no "+
+			"longer does\n", c.to, theSpaces(finished), c.from)
 	}
 	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), cli.Counted(networks, "network"),
 		cli.Counted(events, "event"))
@@ -291,7 +294,7 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	case r.DryRun:
 		fmt.Fprintf(&b, "would copy %s from %s to %s\n", what, c.from, c.to)
 	default:
-		fmt.Fprintf(&b, "copied %s from %s to %s, and compared each record; %s has them no longer\n", what, c.from,
+		fmt.Fprintf(&b, "copied %s from %s to %s, and compared each record; %s no longer has them\n", what, c.from,
 			c.to, c.from)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -306,9 +309,10 @@ func elasticSaid(c *storeCopy, r *ipam.CopyReport) string {
 	case r.DryRun:
 		return fmt.Sprintf("would copy the elastic addresses from %s to %s", c.from, c.to)
 	case r.Elastic.Finished:
-		return fmt.Sprintf("finished an interrupted copy: %s has the elastic addresses, and %s no longer", c.to, c.from)
+		return fmt.Sprintf("finished an interrupted copy: %s now has the elastic addresses, and %s no longer does",
+			c.to, c.from)
 	}
-	return fmt.Sprintf("copied the elastic addresses from %s to %s, and compared each record; %s has them no longer",
+	return fmt.Sprintf("copied the elastic addresses from %s to %s, and compared each record; %s no longer has them",
 		c.from, c.to, c.from)
 }
 

@@ -27,14 +27,14 @@ func (l *urlList) Type() string { return "URL" }
 func (l *urlList) Set(text string) error {
 	all := strings.Fields(text)
 	if len(all) == 0 {
-		return errors.New("it is empty: give the URL of a receiver")
+		return errors.New("the value is empty: give the URL of a receiver")
 	}
 	for _, one := range all {
 		if _, err := webhook.CheckURL(one); err != nil {
 			return err
 		}
 		if slices.Contains(*l, one) {
-			return errors.New("a URL is given twice")
+			return errors.New("the same URL is given twice")
 		}
 		*l = append(*l, one)
 	}
@@ -55,7 +55,7 @@ func (l *urlList) hosts() string {
 // checkWebhooks refuses flags for receivers if there are none.
 func (cfg *serveConfig) checkWebhooks() error {
 	if len(cfg.webhooks) == 0 && (cfg.webhookSecret != "" || cfg.webhookCA != "") {
-		return errors.New("--webhook-secret-file and --webhook-cacert are for --webhook, which is not given")
+		return errors.New("--webhook-secret-file and --webhook-cacert work only with --webhook, which is missing")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func readWebhookSecret(path string) (*webhook.Secret, error) {
 	secret, err := webhook.ParseSecret(text)
 	if err != nil {
 		return nil, fmt.Errorf("the secret in %s is invalid: %w; `(printf whsec_; head -c 32 /dev/urandom | base64) "+
-			"> FILE` makes one", path, err)
+			"> FILE` writes a valid one", path, err)
 	}
 	return secret, nil
 }

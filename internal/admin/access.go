@@ -69,7 +69,7 @@ func (s *Server) ownSite(next http.Handler) http.Handler {
 		if err := origin.Check(&asked); err != nil {
 			s.log.WithField("peer", r.RemoteAddr).WithField("path", pathOf(r)).
 				Warn("refused a change from a page of another site: " + err.Error())
-			s.refuse(w, r, forbidden("another site sent this, not Berth's page; nothing was changed"))
+			s.refuse(w, r, forbidden("another site sent this request, not Berth's page; nothing was changed"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -102,7 +102,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *api.Problem
 func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 	switch {
 	case p == nil || p.err != nil:
-		return nil, forbidden("the kernel does not identify you")
+		return nil, forbidden("the kernel does not tell Berth which user you are")
 	case p.uid == 0, p.uid == os.Geteuid(), gid >= 0 && p.in(gid):
 		return &caller{actor: p.actor(), role: api.RoleAdmin}, nil
 	case readGID > 0 && p.in(readGID):

@@ -33,7 +33,7 @@ func (s *Server) hasAccount(ctx context.Context) error {
 	if err == nil && (who.account == ipam.DefaultAccount || since.Equal(who.since)) {
 		return nil
 	}
-	return forbidden("the account %s, which %s is for, was removed: ask an admin for a token of another",
+	return forbidden("the account %s, which %s is for, was removed: ask an admin for a token of another account",
 		who.account, who.actor)
 }
 

@@ -50,7 +50,8 @@ func (a *asking) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 	}
 	if answer.Move == nil {
 		return ipam.MoveAnswer{},
-			errors.New("berth witness cannot move a container: it has another version")
+			errors.New("berth witness cannot move a container: its version differs from the daemon's; " +
+				"install the same version and restart it")
 	}
 	return *answer.Move, nil
 }
@@ -72,7 +73,7 @@ func (a *asking) ask(ctx context.Context, q ipam.EngineQuestion) (ipam.EngineAns
 	}
 }
 
-var errAway = errors.New("berth witness is gone")
+var errAway = errors.New("berth witness is no longer connected")
 
 // send writes a question. It returns a nil channel if that fails.
 func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {

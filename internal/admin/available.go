@@ -104,7 +104,7 @@ func takeEdit(t *api.Taking, network, subnet ipam.ID) (ipam.Edit, error) {
 		count = *t.Count
 	}
 	if count < 1 || count > maxTake {
-		return nil, invalid(`the field "count" is %d; one request takes 1 to %d addresses, the slots of an interface`,
+		return nil, invalid(`the field "count" is %d; give a number from 1 to %d, the slots of an interface`,
 			count, maxTake)
 	}
 	wishes := make([]ipam.Wish, count)
@@ -127,10 +127,10 @@ func (s *Server) scan(ctx context.Context, req api.ScanRequest) (scan api.LANSca
 	parent := cmp.Or(req.Parent, ipam.LANTerms{DHCPParent: n.Probe}.ParentOn(s.cfg.Host))
 	switch {
 	case parent == "" && n.Probe != "":
-		return scan, invalid("network %s is probed by %s, and none is an interface of host %s: name the interface "+
-			"to its LAN (parent)", n.Name, n.Probe, s.cfg.Host)
+		return scan, invalid("the setting probe of network %s is %s, which names no interface of host %s: name the "+
+			"host's interface to the LAN (parent)", n.Name, n.Probe, s.cfg.Host)
 	case parent == "":
-		return scan, invalid("network %s has no interface for probes: name the one to its LAN (parent)",
+		return scan, invalid("network %s has no interface for probes: name the host's interface to the LAN (parent)",
 			n.Name)
 	}
 	scan = api.LANScan{Network: n.Name, NetworkID: n.ID, Parent: parent, Skipped: []netip.Prefix{},

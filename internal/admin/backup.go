@@ -38,7 +38,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request, req api.BackupRe
 	w.Header().Set(api.StoreIDHeader, id)
 	begin(w, "application/octet-stream")
 	if _, err := io.Copy(&patient{w, http.NewResponseController(w)}, f); err != nil {
-		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup is incomplete")
+		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a client did not receive the whole backup")
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -54,11 +54,11 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 	case "shared":
 		if s.cfg.BackupShared == nil {
 			return nil, problem(http.StatusConflict, api.CodeNoCluster,
-				"this Berth shares no store with other hosts: everything is in its own")
+				"this Berth shares no store with other hosts: all its data is in its own store")
 		}
 		return s.cfg.BackupShared, nil
 	}
-	return nil, invalid("there is no store %q; it is own or shared", name)
+	return nil, invalid("there is no store %q; give own or shared", name)
 }
 
 // copyState returns an open, unlinked copy of a state. It makes one copy at a time, because the copy has a name until
@@ -89,7 +89,7 @@ func (s *Server) copyState(r *http.Request,
 	}
 	for _, old := range append(rest, path) {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, "", fmt.Errorf("the rest of an earlier backup: %w", err)
+			return nil, "", fmt.Errorf("cannot remove the rest of an earlier backup: %w", err)
 		}
 	}
 	if id, err = write(r.Context(), path); err != nil {

@@ -62,7 +62,7 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	}
 	running, h.form = false, shown
 	script(`
-		agree /change/release -> 412 another holder than when you saw this
+		agree /change/release -> 412 has changed since you saw this page
 		GET /v1/leases -> 200 $HELD
 	` + show + `
 		agree /change/release -> 303 Location: ../address/$ADDR?space=local
@@ -94,6 +94,6 @@ func (h *harness) web(t *testing.T) (network string, pool ipam.ID, take func() n
 func TestReleaseLeaseUnknown(t *testing.T) {
 	h := start(t, nil)
 	id, _, take := h.web(t)
-	h.plays(t, `fill /change/release network=$ID&address=$ADDR -> 400 this daemon does not know what runs`,
+	h.plays(t, `fill /change/release network=$ID&address=$ADDR -> 400 this daemon does not know which containers run`,
 		"$ID", id, "$ADDR", take().String())
 }

@@ -30,7 +30,7 @@ func (s *Server) shownNetwork(ctx context.Context, ref string) (ipam.NetworkInfo
 		several = several || p.Network != places[0].Network
 	}
 	if several {
-		return n, invalid("Berth has no network %s, and Docker's network of that name is on several of its "+
+		return n, invalid("Berth has no network %s, and the Docker network of that name uses several of Berth's "+
 			"networks: %s; name one of these", ref, strings.Join(texts, ", "))
 	}
 	return s.cfg.Service.Network(ctx, places[0].Network)

@@ -38,7 +38,7 @@ func TestNetworkByDockerName(t *testing.T) {
 		GET /v1/networks/shop_default -> 200 "name":"net1"
 		GET /v1/networks/both -> 200 "name":"net1"
 		GET /v1/networks/twice
-			-> 400 no network twice, and Docker's network of that name is on several of its networks: $LIST; name one
+			-> 400 no network twice, and the Docker network of that name uses several of Berth's networks: $LIST; name one
 		GET /v1/networks/nobody -> 404 there is no network "nobody"
 		GET /v1/networks/broken -> 500 internal
 	`, "$LIST", "net1 (10.1.0.0/24, space lab), wire (10.2.0.0/24, space local)")

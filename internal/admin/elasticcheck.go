@@ -96,10 +96,10 @@ func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	if c.Wanted != 1 {
 		wanted, unmapped = fmt.Sprintf("%d elastic addresses are", c.Wanted), fmt.Sprintf("%d are not", c.Unmapped)
 	} else if c.Unmapped == 0 {
-		unmapped = "it is"
+		unmapped = "it is already"
 	}
-	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; mappings stay, but nothing "+
-		"is repaired: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
+	text := fmt.Sprintf("no edge is connected on host %s; %s needed there, and %s mapped; mappings stay, but nothing "+
+		"repairs them: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
 	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: s.edges.gone(), Detail: text}}
 	for _, f := range c.Findings {
 		if f.Kind != ipam.UnmappedElastic {
@@ -121,9 +121,9 @@ func (s *Server) deviceFindings(c *ipam.ElasticCheck) (found []ipam.Finding) {
 			continue
 		}
 		found = append(found, ipam.Finding{Kind: ipam.MissingDevice, Host: c.Host, Address: r.Range.From(),
-			Detail: fmt.Sprintf("the elastic range %s is announced on the device %s, which host "+
-				"%s lacks, so nothing there answers for its addresses; see `ip link`, then remove the range and add "+
-				"it with another --announce", r.Range, r.Announce, c.Host)})
+			Detail: fmt.Sprintf("the elastic range %s is announced on the device %s, but host "+
+				"%s has no such device, so it does not answer for the range; see `ip link`, then remove the range and "+
+				"add it again with another --announce", r.Range, r.Announce, c.Host)})
 	}
 	return found
 }

@@ -60,7 +60,7 @@ func TestElasticCheck(t *testing.T) {
 		t.Errorf("without an edge: %v", got)
 	}
 	h.plays(t, `GET /v1/elastic/check
-		-> 200 where 1 elastic address is to be mapped, and it is not; mappings stay`)
+		-> 200 1 elastic address is needed there, and it is not mapped; mappings stay`)
 	all := h.kindsOf(t, "/v1/check")
 	if all[ipam.EdgeAway] != 1 || all[ipam.MissingDevice] != 1 || all[ipam.FirewallInWay] != 1 ||
 		all[ipam.UnusedLease] != 1 || all[ipam.ShadowedSubnet] != 1 {

@@ -32,7 +32,8 @@ func ifMatch(r *http.Request) (uint64, error) {
 	revision, err := strconv.ParseUint(number, 10, 64)
 	// no network has revision 0, and an edit would read it as any
 	if !quoted || !closed || err != nil || revision == 0 {
-		return 0, invalid("the header If-Match is %s; give one ETag of an answer, such as %s, or *", given,
+		return 0, invalid("the header If-Match is %s, which is not valid: send the ETag of an earlier response, "+
+			"such as %s, or *", given,
 			api.ETag(1769846400000000))
 	}
 	return revision, nil

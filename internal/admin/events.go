@@ -18,8 +18,8 @@ func eventFilter(req *api.EventsRequest) (ipam.EventFilter, error) {
 	for _, pattern := range req.Verbs {
 		verbs := ipam.VerbsLike(pattern)
 		if len(verbs) == 0 {
-			return f, invalid("the parameter \"verb\" has %q; write one such as lease.take, or all of a noun as in "+
-				"lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
+			return f, invalid("the parameter \"verb\" has %q; write a verb such as lease.take, or lease.* for all "+
+				"verbs of lease; the verbs are %s", pattern, strings.Join(ipam.Verbs(), ", "))
 		}
 		f.Verbs = append(f.Verbs, verbs...)
 	}

@@ -19,8 +19,8 @@ func (s *Server) export(ctx context.Context, req api.ExportRequest) (iter.Seq2[i
 // that writes a file from it would lose names.
 func (s *Server) names(ctx context.Context, _ api.None) (known api.Names, err error) {
 	if err := s.cfg.Service.Partial(); err != nil {
-		return known, ipam.Refuse(err, "the names are in this host's own store and in the cluster's, which cannot "+
-			"be read: %s", err)
+		return known, ipam.Refuse(err, "some names are in the store of the cluster, which Berth cannot "+
+			"read now: %s", err)
 	}
 	all, err := s.cfg.Service.Names(ctx)
 	if err != nil {

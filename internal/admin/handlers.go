@@ -102,10 +102,10 @@ func (s *Server) knowsSpace(ctx context.Context, name string) error {
 		names = append(names, space.Name)
 	}
 	if err := s.cfg.Service.Partial(); err != nil {
-		return fmt.Errorf("the space %s is not one of this host's own: %w", name, err)
+		return fmt.Errorf("the space %s is not in this host's own store: %w", name, err)
 	}
 	return problem(http.StatusNotFound, api.CodeNotFound,
-		"there is no space %q; there are %s", name, strings.Join(names, ", "))
+		"there is no space %q; the spaces are %s", name, strings.Join(names, ", "))
 }
 
 func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
@@ -122,7 +122,7 @@ func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
 		return nil
 	}
 	if err := s.cfg.Service.Partial(); err != nil {
-		return fmt.Errorf("the subnet %s is not one of this host's own: %w", f.Subnet, err)
+		return fmt.Errorf("the subnet %s is not in this host's own store: %w", f.Subnet, err)
 	}
 	in := ""
 	if f.Space != "" {
@@ -139,9 +139,9 @@ func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedStat
 	if saved, err = s.cfg.Save(ctx); err != nil {
 		return saved, err
 	}
-	s.log.WithField("by", callerIn(ctx).actor).Warn("the state was written to its place again")
+	s.log.WithField("by", callerIn(ctx).actor).Warn("Berth wrote the state to its file again")
 	if saved.Tokens, err = s.cfg.Tokens.Restore(); err != nil {
-		err = fmt.Errorf("the state was written to its place, but %w", err)
+		err = fmt.Errorf("Berth wrote the state to its file, but %w", err)
 	}
 	return saved, err
 }

@@ -27,5 +27,5 @@ func noSuchHost(name string, all []ipam.HostInfo) *api.Problem {
 		names = append(names, h.Name)
 	}
 	return problem(http.StatusNotFound, api.CodeNotFound,
-		"there is no host %q in the cluster; there are %s", name, orNone(names))
+		"there is no host %q in the cluster; the hosts are %s", name, orNone(names))
 }

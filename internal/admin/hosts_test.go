@@ -77,7 +77,7 @@ func TestHostsAsDescribed(t *testing.T) {
 		GET /v1/hosts/alpha -> 200 "self":true
 		GET /v1/hosts/beta
 			-> 200 "present":true,"self":false,"pools":1,"leases":1,"headroom":0,"first":["10.77.0.
-		GET /v1/hosts/gamma -> 404 there is no host \"gamma\" in the cluster; there are alpha, beta
+		GET /v1/hosts/gamma -> 404 there is no host \"gamma\" in the cluster; the hosts are alpha, beta
 
 		edit {"op": "host.drain", "name": "beta"} -> 200 "host.drain"
 		GET /v1/hosts/beta -> 200 "state":"draining"

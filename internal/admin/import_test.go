@@ -252,7 +252,7 @@ func TestImportEnds(t *testing.T) {
 	}))
 	if _, err := h.client.Import(t.Context(), ipam.Plan{}, false, nil); err == nil ||
 		!strings.Contains(err.Error(),
-			"stopped the import: it closed the connection; when it runs again, import again") {
+			"stopped the import: the daemon closed the connection; when it runs again, import again") {
 		t.Errorf("the daemon was killed: %v", err)
 	}
 }
@@ -276,7 +276,7 @@ func TestExportBrokenOff(t *testing.T) {
 	for _, last = range h.client.Export(t.Context(), "") {
 		n++
 	}
-	if n != 2 || last == nil || !strings.Contains(last.Error(), "broke off: it closed the connection") {
+	if n != 2 || last == nil || !strings.Contains(last.Error(), "broke off: the daemon closed the connection") {
 		t.Errorf("%d, %v", n, last)
 	}
 }

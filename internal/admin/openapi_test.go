@@ -213,7 +213,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 			-> 200 "known_since":"2
 		GET /v1/events?until=2020-01-01T00:00:00Z -> 200 "events":[],"more":false
 		GET /v1/events?network=nowhere,nothing -> 200 "events":[],"more":false
-		GET /v1/events?verb=lease,door -> 400 there are account.create, 
+		GET /v1/events?verb=lease,door -> 400 the verbs are account.create, 
 		# and TestWhoAsDescribed
 		GET /v1/who?name=web -> 200 "tenures":[{"space":"lab"
 		GET /v1/find?q=web -> 200 "kind":"lease"
@@ -222,7 +222,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		GET /v1/find?q=10.1.0.200&limit=2 -> 200 "found":[{"kind":"subnet"
 		GET /v1/find?q=nothing-has-this -> 200 "found":[]
 		GET /v1/find?q=%20 -> 400 the search is empty
-		GET /v1/find?q=web&kind=door -> 400 there are space, network
+		GET /v1/find?q=web&kind=door -> 400 the kinds are space, network
 		GET /v1/names -> 200 "owner":"web","held":true
 		GET /v1/names?zone=lan.example -> 400 invalid
 		GET /v1/status -> 200 "writable":true

@@ -18,7 +18,8 @@ func part(after string, parts int) ([]string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(after)
 	all := strings.Split(string(raw), "\n")
 	if err != nil || len(all) != parts {
-		return nil, invalid(`the parameter "after" is %q; give the "next" of an answer of the same list`, after)
+		return nil, invalid(`the parameter "after" is %q; give the field "next" of an earlier answer of the same list`,
+			after)
 	}
 	return all, nil
 }
@@ -41,7 +42,9 @@ func placeOf(after string) (space string, addr netip.Addr, err error) {
 	return parts[0], addr, nil
 }
 
-func notNext() *api.Problem { return invalid(`the parameter "after" is not the "next" of an answer`) }
+func notNext() *api.Problem {
+	return invalid(`the parameter "after" is not the field "next" of an earlier answer`)
+}
 
 // ownerCursor returns the cursor of an owner in a dynamic network, which has no address. No name contains a space.
 func ownerCursor(network, owner string) string { return cursor("", network+" "+owner) }

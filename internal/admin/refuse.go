@@ -84,7 +84,8 @@ func invalid(format string, args ...any) *api.Problem {
 }
 
 func noSuchPath(path string) *api.Problem {
-	return problem(http.StatusNotFound, api.CodeNoPath, "the admin API has no path %q; openapi.yaml lists them", path)
+	return problem(http.StatusNotFound, api.CodeNoPath, "the admin API has no path %q; openapi.yaml lists the paths",
+		path)
 }
 
 func noSuchMethod(method, path, allow string) *api.Problem {

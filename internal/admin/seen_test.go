@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 		look / -> 200 Content-Type: text/html && <!doctype html>
 		look /?format=json -> 200 Content-Type: application/json && "networks":[{"network":"
 		look /?format=csv -> 200 Content-Type: text/csv && networks,
-		look /?format=xml -> 400 Content-Type: text/html && there are html, json and csv
+		look /?format=xml -> 400 Content-Type: text/html && use html, json or csv
 		look /?typo=1 -> 400 Content-Type: text/html && has no parameter
 		look /network/$network -> 200 Content-Type: text/html && 10.1.0.0/24
 		look /network/$network?format=json -> 200 Content-Type: application/json && "subnets":[{"subnet":"10.1.0.0/24"
@@ -43,11 +43,11 @@ func TestPage(t *testing.T) {
 		look /address/10.1.0.2?format=json&at=0d -> 200 Content-Type: application/json && "tenures":[{"name":"web"
 		look /address/10.1.0.2?format=json&at=2001-01-01 -> 200 Content-Type: application/json && "tenures":[]
 		look /address/10.1.0.2?format=json&at=1d12h -> 200 Content-Type: application/json && "tenures":[]
-		look /address/10.1.0.2?at=tomorrow -> 400 Content-Type: text/html && how long ago
+		look /address/10.1.0.2?at=tomorrow -> 400 Content-Type: text/html && must be an age
 		look /address/web -> 400 Content-Type: text/html && not an address
 		look /find -> 200 Content-Type: text/html && a part of a name
 		look /find?q=we -> 200 Content-Type: text/html && ./address/10.1.0.2?space=lab
-		look /find?q=nobody -> 200 Content-Type: text/html && Nothing has it
+		look /find?q=nobody -> 200 Content-Type: text/html && Nothing matches
 		look /findings -> 200 Content-Type: text/html && Nothing was checked yet
 		look /hosts -> 200 Content-Type: text/html && $hosts
 		look /elastic -> 200 Content-Type: text/html && no range of elastic

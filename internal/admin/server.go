@@ -234,7 +234,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limit.who, limit.refuse = s.whoConnects, refusing()
 	over := func(l net.Listener) net.Listener { return limit.over(&peerListener{l}) }
 	if err := s.run(ctx, server, l, over); err != nil {
-		return fmt.Errorf("the admin socket: %w", err)
+		return fmt.Errorf("the admin socket failed: %w", err)
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
 			s.refuse(w, r, problem(http.StatusInternalServerError, api.CodeInternal,
-				"the request failed inside Berth; see its log"))
+				"an error inside Berth ended the request; see the daemon's log"))
 		}()
 		next.ServeHTTP(w, r)
 	})

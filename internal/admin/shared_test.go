@@ -176,9 +176,9 @@ func TestNeverReached(t *testing.T) {
 		GET /v1/status -> 200 "networks":1
 		GET /v1/leases -> 200 []
 		GET /v1/networks/lan -> 503 store_away
-		GET /v1/networks?space=global -> 503 not one of this host's own
+		GET /v1/networks?space=global -> 503 is not in this host's own store
 		GET /v1/leases?space=global -> 503 store_away
-		GET /v1/leases?subnet=10.77.0.0/24 -> 503 not one of this host's own
+		GET /v1/leases?subnet=10.77.0.0/24 -> 503 is not in this host's own store
 		GET /v1/networks/lan/reservations -> 503 store_away
 		GET /v1/subnets/$IPAMNEWIDST -> 503 store_away
 		GET /v1/export -> 503 store_away

@@ -62,8 +62,8 @@ func (s *shares) take(name string) (reason string) {
 		reason = fmt.Sprintf("%s has %d connections open, the maximum: end some of them", name,
 			s.each)
 	case s.sum >= s.all && !s.makeRoom(name):
-		reason = fmt.Sprintf("all %d connections of other users than root are taken: try again later, or as root on "+
-			"the host", s.all)
+		reason = fmt.Sprintf("all %d connections for users other than root are in use: try again later, or as root "+
+			"on the host", s.all)
 	default:
 		s.open[name]++
 		s.sum++
@@ -90,7 +90,7 @@ func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
 		delete(s.told, name)
 		return one, ""
 	}
-	reason = fmt.Sprintf("all %d connections of root are busy: end some of them", s.most)
+	reason = fmt.Sprintf("all %d connections for root are in use: end some of them", s.most)
 	s.tell(name, reason)
 	return nil, reason
 }
@@ -266,7 +266,7 @@ func (c *sharedConn) Close() error {
 func userOf(c net.Conn) (name string, root bool) {
 	p, _ := c.RemoteAddr().(*peer)
 	if p == nil || p.err != nil {
-		return "somebody unknown", false
+		return "an unknown user", false
 	}
 	return "user " + strconv.Itoa(p.uid), p.uid == 0 || p.uid == os.Geteuid()
 }

@@ -41,7 +41,7 @@ func TestSharesBounds(t *testing.T) {
 	wantLogged(1)
 	take("b", 4, "")
 	take("c", 4, "")
-	take("d", 2, "all 12 connections of other users than root are taken")
+	take("d", 2, "all 12 connections for users other than root are in use")
 	wantLogged(2)
 	for range 4 {
 		s.give("a")
@@ -135,7 +135,7 @@ func TestSharesOfRoot(t *testing.T) {
 		answered = append(answered, connlimit.Answering(connlimit.Context(t.Context(), c)))
 	}
 	for range 2 {
-		if c, reason := come(); c != nil || !strings.Contains(reason, "all 3 connections of root") {
+		if c, reason := come(); c != nil || !strings.Contains(reason, "all 3 connections for root") {
 			t.Errorf("where on all something is answered: %v %s", c, reason)
 		}
 	}

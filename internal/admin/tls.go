@@ -74,7 +74,7 @@ func (k *Keys) look() ([]os.FileInfo, error) {
 func (f KeyFiles) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate %s with the key %s: %w", f.Cert, f.Key, err)
+		return nil, fmt.Errorf("cannot use the certificate %s with the key %s: %w", f.Cert, f.Key, err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
 		NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true}
@@ -94,8 +94,8 @@ func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	defer k.mu.Unlock()
 	if err := k.renew(); err != nil && err.Error() != k.told {
 		k.told = err.Error()
-		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it keeps the " +
-			"previous ones")
+		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; the API keeps " +
+			"the previous ones")
 	}
 	return k.config, nil
 }
@@ -115,7 +115,7 @@ func (k *Keys) renew() error {
 		return err
 	}
 	k.config, k.told = config, ""
-	k.log.Info("the certificates of the admin API have changed and were read again")
+	k.log.Info("Berth read the changed certificates of the admin API")
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error
 	config := &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient}
 	over := func(l net.Listener) net.Listener { return tls.NewListener(limit.over(l), config) }
 	if err := s.run(ctx, server, l, over); err != nil {
-		return fmt.Errorf("the admin API on %s: %w", l.Addr(), err)
+		return fmt.Errorf("the admin API on %s failed: %w", l.Addr(), err)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func misdirected(r *http.Request) *api.Problem {
 	}
 	if err := leaf.VerifyHostname(strings.Trim(host, "[]")); err != nil {
 		return problem(http.StatusMisdirectedRequest, api.CodeMisdirected,
-			"the page is not served under the name %q: %v; use a name of the daemon's certificate", host, err)
+			"Berth does not serve the page under the name %q: %v; use a name in the daemon's certificate", host, err)
 	}
 	return nil
 }
@@ -217,8 +217,8 @@ func (f KeyFiles) CheckListen(address string) error {
 		return fmt.Errorf("%q is not an address to listen on such as 10.0.0.1:7890 or :7890", address)
 	}
 	if f.Cert == "" || f.Key == "" {
-		return errors.New("the admin API needs TLS on the network, because others could read its tokens and change " +
-			"its data: give a certificate and its key")
+		return errors.New("the admin API needs TLS on the network, because others could otherwise read its tokens " +
+			"and change its data: give a certificate and its key")
 	}
 	return nil
 }

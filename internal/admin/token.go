@@ -151,7 +151,7 @@ func checkRole(role api.Role, account string) error {
 		return fmt.Errorf("the role %q is unknown: choose %s, %s or %s", role, api.RoleAdmin, api.RoleReadOnly,
 			api.RoleAccount)
 	case account != "":
-		return fmt.Errorf("a token only for account %s has the role %s, not %s", account, api.RoleAccount, role)
+		return fmt.Errorf("a token for account %s must have the role %s, not %s", account, api.RoleAccount, role)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	after := slices.Delete(slices.Clone(before), place, place+1)
 	if err := t.save(after); err != nil {
 		return api.TokenInfo{},
-			fmt.Errorf("the token %s is refused from now on, but returns when the daemon restarts; remove it again: "+
+			fmt.Errorf("Berth refuses the token %s now, but would accept it again after a restart; remove it again: "+
 				"%w", name, err)
 	}
 	t.all.Store(&after)
@@ -218,8 +218,8 @@ func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 	}
 	switch {
 	case found == nil || found.until.Err() != nil:
-		return nil, unauthenticated("this Berth does not know the token: it was removed, or belongs to another; " +
-			"`berth token create`, on the daemon's host, makes one")
+		return nil, unauthenticated("this Berth does not know the token: it was removed, or belongs to another " +
+			"daemon; create one with `berth token create` on the daemon's host")
 	case found.expired(t.time()):
 		return nil, unauthenticated("the token %s expired at %s: create another with `berth token create`",
 			found.Name, found.Expires.Format(time.RFC3339))

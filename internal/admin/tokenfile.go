@@ -54,7 +54,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 		return t, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the tokens of the admin API: %w", err)
+		return nil, fmt.Errorf("cannot read the tokens of the admin API: %w", err)
 	}
 	all, err := readTokens(text)
 	if err != nil {
@@ -69,7 +69,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 func readOwn(path string, uid int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link: move the file itself there", path)
+		return nil, fmt.Errorf("%s is a symbolic link: replace it with the file itself", path)
 	}
 	if err != nil {
 		return nil, err
@@ -82,12 +82,12 @@ func readOwn(path string, uid int) ([]byte, error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode(); {
 	case !mode.IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case !ok || st.Uid != 0 && int(st.Uid) != uid:
 		return nil, fmt.Errorf("%s belongs to neither root nor the daemon's user: see who put it there, then chown it",
 			path)
 	case mode.Perm()&0o022 != 0:
-		return nil, fmt.Errorf("%s is writable for others than its owner (mode %o): check its contents, then "+
+		return nil, fmt.Errorf("users other than the owner can write %s (mode %o): check its contents, then "+
 			"chmod 600 it", path, mode.Perm())
 	}
 	return io.ReadAll(f)
@@ -101,10 +101,10 @@ func readTokens(text []byte) ([]*token, error) {
 		return nil, err
 	}
 	if d.More() {
-		return nil, errors.New("something follows its end")
+		return nil, errors.New("more text follows after its end")
 	}
 	if file.Version != tokenFileVersion {
-		return nil, fmt.Errorf("it has version %d, and this Berth reads %d", file.Version, tokenFileVersion)
+		return nil, fmt.Errorf("it has version %d, but this Berth reads version %d", file.Version, tokenFileVersion)
 	}
 	var all []*token
 	for _, stored := range file.Tokens {

@@ -36,7 +36,7 @@ func TestTokensFollowNoLink(t *testing.T) {
 				os.Rename(path, theirs))
 			return os.Symlink(theirs, path)
 		},
-		"is writable for others":  func(path string) error { return os.Chmod(path, 0o620) },
+		"users other than the":    func(path string) error { return os.Chmod(path, 0o620) },
 		"belongs to neither root": func(path string) error { return os.Chown(path, stranger, -1) },
 	} {
 		_ = os.Remove(path)

@@ -25,7 +25,7 @@ func (s *Server) who(ctx context.Context, f ipam.WhoFilter) (iter.Seq2[ipam.Tenu
 func (s *Server) find(ctx context.Context, req api.FindRequest) (list api.FoundList, err error) {
 	for _, kind := range req.Kinds {
 		if !slices.Contains(ipam.FoundKinds(), kind) {
-			return list, invalid(`the parameter "kind" has %q; there are %s`, kind,
+			return list, invalid(`the parameter "kind" has %q; the kinds are %s`, kind,
 				strings.Join(ipam.FoundKinds(), ", "))
 		}
 	}

@@ -130,7 +130,7 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request, req api.News
 		return busy
 	}
 	if err != nil && !s.isEnding() {
-		return invalid("the news stopped: %v", err)
+		return invalid("the stream of the engine's events broke off: %v", err)
 	}
 	return reply(w, api.OK())
 }
@@ -194,7 +194,7 @@ func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done f
 			done, most = func() { <-s.views }, maxThings
 		default:
 			return nil, problem(http.StatusConflict, api.CodeBusy,
-				"the view of another engine is being read; try again when that is done")
+				"Berth is still reading the report of another engine; try again in a moment")
 		}
 	}
 	if err = readLarge(r, v, most); err != nil {
@@ -226,6 +226,6 @@ func (s *Server) witnessed(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[ip
 
 func noWitness() *api.Problem {
 	return problem(http.StatusConflict, api.CodeNoWitness,
-		"this daemon has no witness, which reports what runs: start it with --docker-host and the address of a "+
-			"Docker Engine, such as unix:///run/docker.sock, and try again")
+		"this daemon has no witness, so it does not know what runs: start it with --docker-host and the address "+
+			"of a Docker Engine, such as unix:///run/docker.sock, and try again")
 }

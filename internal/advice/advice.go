@@ -23,7 +23,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoListPools:
 		return "`berth pool ls %s` lists its pools"
 	case ipam.DoListExclusions:
-		return "`berth exclusion ls %s` lists them"
+		return "`berth exclusion ls %s` lists the exclusions"
 	case ipam.DoListReservations:
 		return "`berth reservation ls %s` lists the reservations"
 	case ipam.DoListLeases:
@@ -31,7 +31,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoListSpaces:
 		return "`berth subnet ls --sort space` lists the spaces"
 	case ipam.DoListHosts:
-		return "`berth host ls` lists them"
+		return "`berth host ls` lists the hosts"
 	case ipam.DoShowStatus:
 		return "`berth status` shows the details"
 	case ipam.DoPlanNetwork:
@@ -45,7 +45,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoModifyStatic:
 		return "change the band with `berth network modify --static`"
 	case ipam.DoAddStatic:
-		return "make it one with `berth network modify %s --static`"
+		return "add the band with `berth network modify %s --static`"
 	case ipam.DoLowerHeadroom:
 		return "lower the headroom with `berth network modify --headroom`"
 	case ipam.DoRemoveNetworkAll:
@@ -59,9 +59,9 @@ func sentence(do ipam.Do) string {
 	case ipam.DoAddPoolTo:
 		return "add a pool with `berth pool add`"
 	case ipam.DoEnlargePools:
-		return "give it more with `berth pool add`"
+		return "add a pool with `berth pool add`"
 	case ipam.DoEnlargeNetwork:
-		return "give network %s more with `berth pool add`"
+		return "add a pool to network %s with `berth pool add`"
 	case ipam.DoEndExclusion:
 		return "remove the exclusion with `berth exclusion rm`"
 	case ipam.DoShrinkExclusion:
@@ -84,7 +84,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoRetakeAddress:
 		return "change it with `berth address take`"
 	case ipam.DoRecordAddress:
-		return "record the one that was chosen with `berth address take`"
+		return "once that system has chosen one, record it with `berth address take`"
 	case ipam.DoReleaseDead:
 		return "if there is no such container, `berth lease release` frees it"
 	case ipam.DoReleaseDeadOn:
@@ -94,11 +94,11 @@ func sentence(do ipam.Do) string {
 	case ipam.DoImportAgain:
 		return "import it again to add the rest"
 	case ipam.DoImportInstead:
-		return "`berth plan import` makes any number"
+		return "`berth plan import` creates any number of subnets"
 	case ipam.DoLeaveOut:
 		return "leave it out"
 	case ipam.DoRunCheck:
-		return "`berth check` finds what is left"
+		return "`berth check` shows the leases that remain"
 	case ipam.DoRunFsck:
 		return "run `berth state check`"
 	case ipam.DoRestore:

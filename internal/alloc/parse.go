@@ -103,7 +103,7 @@ func parseEnds(a, b string) (netipx.IPRange, error) {
 		return netipx.IPRange{}, err
 	}
 	if from.Is4() != to.Is4() {
-		return netipx.IPRange{}, errors.New("one end is IPv4 and the other IPv6; give both of one family")
+		return netipx.IPRange{}, errors.New("one end is IPv4 and the other IPv6; give two addresses of the same family")
 	}
 	if to.Less(from) {
 		return netipx.IPRange{}, fmt.Errorf("it is reversed; write %s-%s", to, from)
@@ -218,7 +218,7 @@ func parseAddr(s, hint string) (netip.Addr, error) {
 	case len(all) > 1 && isAddr(all[0]) && isAddr(all[1]):
 		return netip.Addr{}, fmt.Errorf("%q is %d addresses; give each one by itself", s, len(all))
 	case strings.ContainsAny(s, blanks):
-		return netip.Addr{}, fmt.Errorf("%q has blanks in it; write it without", s)
+		return netip.Addr{}, fmt.Errorf("%q contains blanks; leave them out", s)
 	case strings.Contains(s, "%"):
 		return netip.Addr{}, fmt.Errorf("%q has a zone, which is valid on one host only; write it without the zone", s)
 	}

@@ -116,9 +116,9 @@ func TestParseRangeRefuses(t *testing.T) {
 		{"-", "an address is missing"},
 		{"10.0.0.1-", "an address is missing"},
 		{"/24", "an address is missing"},
-		{" 10.0.0.1", "has blanks"},
-		{"10.0.0.1 - 10.0.0.2", "has blanks"},
-		{"10.0.0.1\n", "has blanks"},
+		{" 10.0.0.1", "contains blanks"},
+		{"10.0.0.1 - 10.0.0.2", "contains blanks"},
+		{"10.0.0.1\n", "contains blanks"},
 		{"10.0.0.1-10.0.0.4, 10.0.0.7-10.0.0.9", "these are 2 ranges; give each one by itself, 10.0.0.1-10.0.0.4 first"},
 		{"10.0.0.1 10.0.0.2;10.0.0.3", "these are 3 ranges"},
 		{"10.0.0.9-1", "it is reversed; write 10.0.0.1-10.0.0.9"},
@@ -152,7 +152,7 @@ func TestParsePrefix(t *testing.T) {
 		"::ffff:10.0.0.0/96": "mapped into IPv6; write 10.0.0.0",
 		"10.0.0.0/+8":        `"+8" is not a length`,
 		"10.0.0.0/1000":      "a number from 0 to 32",
-		"10.0.0.0 /8":        "has blanks",
+		"10.0.0.0 /8":        "contains blanks",
 		"10.0.0.0/ 8":        `" 8" is not a length`,
 		"10.1/16":            `"10.1" is not an IPv4 or IPv6 address`,
 	} {
@@ -178,7 +178,7 @@ func TestParseAddr(t *testing.T) {
 		"::ffff:10.0.0.1":   "write 10.0.0.1",
 		"fe80::1%eth0":      "has a zone",
 		"10.0.0.010":        "write 10.0.0.10",
-		"10.0.0.1 ":         "has blanks",
+		"10.0.0.1 ":         "contains blanks",
 	} {
 		if a, err := ParseAddr(in); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("ParseAddr(%q) = %v, %v; want an error with %q", in, a, err, says)

@@ -194,12 +194,13 @@ func (r *dhcpRequest) take(ctx context.Context, wish netip.Addr) (ipam.Asked, er
 	}
 	if given.Address == got.Lease.Server {
 		return given, r.decline(ctx, given, ipam.Refuse(ipam.ErrLAN, "the DHCP server %s gave its own address to %s "+
-			"on %s; Berth declined it: remove it from that server's range", got.Lease.Server, r.asker.Client, r.parent))
+			"on %s; Berth declined it: remove that address from the server's range", got.Lease.Server, r.asker.Client,
+			r.parent))
 	}
 	if x := r.sub.Exclusion(given.Address); x != nil {
 		return given, r.decline(ctx, given, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "the DHCP server %s gave %s "+
-			"to %s, but it is excluded by %s; Berth declined it: end the exclusion, or remove it from the server's "+
-			"range", got.Lease.Server, given.Address, r.asker.Client, x))
+			"to %s, but that address is excluded by %s; Berth declined it: end the exclusion, or remove the address "+
+			"from the server's range", got.Lease.Server, given.Address, r.asker.Client, x))
 	}
 	return given, nil
 }

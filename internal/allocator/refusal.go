@@ -136,7 +136,7 @@ func (f Fullness) String() string {
 	const shown = 4
 	text := strings.Join(f.Pools[:min(len(f.Pools), shown)], ", ")
 	if more := len(f.Pools) - shown; more > 0 {
-		text += fmt.Sprintf(" and those of %d more", more)
+		text += fmt.Sprintf(" and those of %d more pools", more)
 	}
 	if !f.until.IsZero() {
 		text += fmt.Sprintf(" or in quarantine, the first until %s", f.until.Format(time.RFC3339))

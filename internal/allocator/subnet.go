@@ -154,8 +154,8 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 			p.N.Name, family, p.SubnetList(), without).OrAdvise(ipam.DoAddSubnetTo, p.N.Name)
 	}
 	return ipam.Refuse(ipam.ErrInUse,
-		"each %s subnet of network %s has a Docker network on this host already; share one "+
-			"by naming it with --subnet",
+		"each %s subnet of network %s has a Docker network on this host already; share a "+
+			"subnet by naming it with --subnet",
 		family, p.N.Name).OrAdvise(ipam.DoAddSubnetTo, p.N.Name)
 }
 

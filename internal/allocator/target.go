@@ -103,7 +103,7 @@ func (t *Target) Record(addr netip.Addr) (*ipam.Lease, error) { return t.Lease(t
 // CheckHost refuses an address that no host can have in the subnet.
 func (t *Target) CheckHost(addr netip.Addr) error {
 	if why := NotHost(t.Sub.CIDR, addr); why != "" {
-		return ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s; ask for another", addr, why)
+		return ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s; ask for another address", addr, why)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // NoArgs refuses arguments.
 func NoArgs(r *Run) error {
 	if len(r.Args) > 0 {
-		return r.Usagef("%s takes no arguments, and %q is one", r.Cmd.CommandPath(), r.Args[0])
+		return r.Usagef("%s takes no arguments; leave out %q", r.Cmd.CommandPath(), r.Args[0])
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func mayTake(name string) func(*Run) error {
 
 // SpaceFlag is the flag --space of lists.
 func SpaceFlag(space *string) FlagRow {
-	return Flag(space, "space", "only those of the space `NAME`").Of(SpaceRefs)
+	return Flag(space, "space", "use only the space `NAME`").Of(SpaceRefs)
 }
 
 // NotEmpty refuses empty values of flags for which no value means something else.
@@ -100,7 +100,7 @@ func OwnerFlag(owner *string, whose string) FlagRow {
 // NeedsOwner refuses a command line without --owner.
 func NeedsOwner(owner string) error {
 	if owner == "" {
-		return errors.New("--owner is missing: it says whose the addresses are")
+		return errors.New("--owner is missing: it names the owner of the addresses")
 	}
 	return nil
 }

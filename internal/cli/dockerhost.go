@@ -42,7 +42,7 @@ func dockerHost(getenv func(string) string) (host, from string, err error) {
 		store.EndpointTypeGetter("docker", func() any { return &dockerEndpoint{} })))
 	context, err := contexts.GetMetadata(name)
 	if err != nil {
-		return "", "", fmt.Errorf("%s: %w; `docker context ls` lists those that are there", from, err)
+		return "", "", fmt.Errorf("%s: %w; `docker context ls` lists the contexts", from, err)
 	}
 	endpoint, _ := context.Endpoints["docker"].(dockerEndpoint)
 	return endpoint.Host, from, nil
@@ -70,7 +70,7 @@ func (e *EngineFlags) sameEngine(r *Run, id string) error {
 	} else if host, named, err := dockerHost(r.Env); err == nil && host == e.Host {
 		from = cmp.Or(named, "the default")
 	}
-	return fmt.Errorf("%s names the engine at %s (id %s), and the daemon on host %s serves another one (id %s); name "+
-		"that one with --docker-host, or the daemon of this engine with --admin-socket", from,
+	return fmt.Errorf("%s names the engine at %s (id %s), but the daemon on host %s serves another engine (id %s); "+
+		"name that engine with --docker-host, or the daemon of the first engine with --admin-socket", from,
 		cmp.Or(e.Host, docker.DefaultHost), id, st.Host, st.Witness.EngineID)
 }

@@ -29,7 +29,7 @@ func DryRunFlag(dryRun *bool) FlagRow {
 func (e *EditFlags) flags() Flags {
 	return Flags{Flag(&e.DryRun, "dry-run",
 		"show what would change, a line for each event, and change nothing"),
-		FormatFlag(&e.Format, "the whole outcome, as the admin API has it")}
+		FormatFlag(&e.Format, "the whole outcome, as the admin API returns it")}
 }
 
 // Change is a command that changes the plan: by Edit or Edits in one transaction, by Each and PerArg in one per

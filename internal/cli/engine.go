@@ -36,8 +36,8 @@ func DockerHostFlag(host *string) FlagRow {
 func (e *EngineFlags) Flags() Flags {
 	return Flags{
 		DockerHostFlag(&e.Host),
-		Flag(&e.Drivers, flagDriver, "`NAME` that Berth has in the engine's networks (repeatable; default: the name of "+
-			"the managed plugin whose socket is used, otherwise the daemon's)").Split(),
+		Flag(&e.Drivers, flagDriver, "`NAME` of Berth's IPAM driver in the engine (repeatable; default: the name of "+
+			"the managed plugin whose socket is used, otherwise the daemon's driver name)").Split(),
 	}
 }
 
@@ -91,7 +91,7 @@ func (e *EngineFlags) Ask(r *Run) error {
 	if err := r.Ask(); err != nil || e.Given() || e.MayLookHere(r) {
 		return err
 	}
-	return r.Usagef("the daemon is asked over the network: say with --docker-host where the engine of its host is")
+	return r.Usagef("the daemon is on another host: give the URL of the engine on that host with --docker-host")
 }
 
 // View reads the engine for a daemon.

@@ -44,7 +44,7 @@ func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) 
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is there and is not a regular file; give another name", name)
+		return fmt.Errorf("%s exists and is not a regular file; give another name", name)
 	}
 	info, err := os.Lstat(name)
 	if err == nil && info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid()) {

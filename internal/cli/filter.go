@@ -77,7 +77,7 @@ func (f *Filter[T]) Flags() Flags {
 		return nil
 	}
 	flag := Flag(&f.given, "filter",
-		"only rows with this `KEY=VALUE` (repeatable; any value of a key, all keys): "+
+		"only rows with this `KEY=VALUE` (repeatable; a row must match each key, with any value given for it): "+
 			strings.Join(f.names(), ", "))
 	flag.complete = f.complete
 	return Flags{flag}
@@ -91,14 +91,14 @@ func (f *Filter[T]) Read() error {
 		i := slices.IndexFunc(f.keys, func(k Key[T]) bool { return k.name == name })
 		switch {
 		case i < 0 && name == "name" && slices.Contains(f.names(), keyOwner):
-			return fmt.Errorf("--filter has no key %q here; %s=%s selects an owner or a container name, *%s* a part "+
-				"of one", name, keyOwner, value, value)
+			return fmt.Errorf("--filter has no key %q here; %s=%s selects an owner or a container name, and *%s* "+
+				"matches a part of a name", name, keyOwner, value, value)
 		case i < 0:
 			return fmt.Errorf("--filter has no key %q here; its keys are %s", name, strings.Join(f.names(), ", "))
 		case !said || value == "":
 			return fmt.Errorf("--filter %s has no value; write %s=VALUE", text, name)
 		case len(f.keys[i].words) > 0 && !slices.Contains(f.keys[i].words, value):
-			return fmt.Errorf("--filter %s: no row has that; the values of %s are %s", text, name,
+			return fmt.Errorf("--filter %s matches no row; the values of %s are %s", text, name,
 				strings.Join(f.keys[i].words, ", "))
 		}
 		f.want[name] = append(f.want[name], value)

@@ -54,11 +54,11 @@ func (p *Program) Connect(ctx context.Context) (*client.Client, error) {
 // warnAway warns once that data of the shared store is old or missing.
 func (p *Program) warnAway(a api.Away) {
 	p.warned.Do(func() {
-		shown := "nothing of it can be shown"
+		shown := "Berth cannot show any of its data"
 		if a.Age >= 0 {
-			shown = fmt.Sprintf("what is shown of it is %s old", a.Age)
+			shown = fmt.Sprintf("the data shown from it is %s old", a.Age)
 		}
-		fmt.Fprintf(p.Stderr, "berth: the shared store is out of reach since %s; %s\n", LocalTime(a.Since), shown)
+		fmt.Fprintf(p.Stderr, "berth: the shared store has been out of reach since %s; %s\n", LocalTime(a.Since), shown)
 	})
 }
 
@@ -106,7 +106,7 @@ func (pl places) search(ctx context.Context) (string, error) {
 	}
 	hidden := ""
 	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); client.IsDenied(err) {
-		hidden = " (only root sees those of managed plugins)"
+		hidden = " (only root sees the sockets of managed plugins)"
 	}
 	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin%s: start it as root with "+
 		"`systemctl start berth`, "+

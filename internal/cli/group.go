@@ -41,11 +41,11 @@ func asGroup(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		text := fmt.Sprintf("%q is no command of %s", args[0], cmd.CommandPath())
+		text := fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath())
 		if near := nearTo(cmd, args[0]); len(near) > 0 {
 			text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 		} else if cmd.HasParent() {
-			text += "; it has " + strings.Join(verbsOf(cmd), ", ")
+			text += "; its commands are " + strings.Join(verbsOf(cmd), ", ")
 		}
 		return Usage(cmd, errors.New(text))
 	}

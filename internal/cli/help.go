@@ -24,7 +24,7 @@ func help(cmd *cobra.Command, _ []string) {
 		for _, name := range first {
 			listed(&b, cmd, func(sub *cobra.Command) bool { return sub.Name() == name })
 		}
-		b.WriteString("\nAll commands: berth help --all. One of them: berth COMMAND --help.\n" +
+		b.WriteString("\nAll commands: berth help --all. Help for one: berth COMMAND --help.\n" +
 			"Flags of all commands: berth help options.\n")
 		_, _ = io.WriteString(cmd.OutOrStdout(), b.String())
 		return
@@ -96,9 +96,9 @@ func helpCommand() *cobra.Command {
 			root.PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, variable(f.Name)) })
 			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags of all commands:\n%s\n%s\n\n%s\n",
 				root.PersistentFlags().FlagUsagesWrapped(width), wrapped("Environment variables for the same settings: "+
-					strings.Join(names, ", ")+". "+variable(flagDockerHost)+" is --"+flagDockerHost+
-					" of the commands that read the engine; without it they use the engine of the docker command (DOCKER_HOST, or "+
-					"the current context). berth serve --help lists those of the daemon."),
+					strings.Join(names, ", ")+". "+variable(flagDockerHost)+" is the default of --"+flagDockerHost+
+					" in the commands that read the engine; without it, these use the engine of the docker command "+
+					"(DOCKER_HOST, or the current context). berth serve --help lists the variables of the daemon."),
 				wrapped(exitCodes))
 			return err
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-const manualHelp = `Writes a manual page for each command into DIR, which is made if it is not there: berth.1, berth-lease-ls.1 and on.
-The package has them in /usr/share/man/man1; a berth that was installed otherwise writes them where man looks:
+const manualHelp = `Writes a manual page for each command into DIR: berth.1, berth-lease-ls.1 and so on. It creates
+DIR if that does not exist. The package of Berth has the pages in /usr/share/man/man1. If you installed Berth in another
+way, write the pages to a directory in which man looks:
 
   berth man /usr/local/share/man/man1
 
-With SOURCE_DATE_EPOCH in the environment the pages are dated by that, in seconds since 1970.`
+If SOURCE_DATE_EPOCH is in the environment, it is the date of the pages, in seconds since 1970.`
 
 // manual is the command that writes the manual pages of all commands.
 type manual struct{}
@@ -28,7 +29,7 @@ func (manual) Command(p *Program) *cobra.Command {
 		if epoch := r.Env("SOURCE_DATE_EPOCH"); epoch != "" {
 			seconds, err := strconv.ParseInt(epoch, 10, 64)
 			if err != nil {
-				return fmt.Errorf("SOURCE_DATE_EPOCH is %q, and not a number of seconds", epoch)
+				return fmt.Errorf("SOURCE_DATE_EPOCH is %q, which is not a number of seconds", epoch)
 			}
 			date = time.Unix(seconds, 0)
 		}

@@ -30,11 +30,11 @@ func (o *Output) Flags(p *Program) Flags {
 		Flag(&o.Format, "format", "`form` of the output: table, wide (all columns), json (one array; "+
 			"events: an object per line), yaml (one sequence of the same objects), a Go template for each row, or "+
 			"\"table TEMPLATE\"").Words("table", "wide", "json", "yaml"),
-		Flag(&o.Quiet, "quiet", "only the identifier of each row, for other commands").Short("q"),
+		Flag(&o.Quiet, "quiet", "print only the identifier of each row, for other commands").Short("q"),
 		Flag(&o.NoTrunc, "no-trunc", "do not shorten ids and notes"),
-		Flag(&o.sort, "sort", "sort by `COLUMN`, such as name; use: the fullest first; -COLUMN reverses"),
-		Flag(&o.noHeaders, "no-headers", "no header line"),
-		Flag(&o.watch, "watch", "refresh every 3 seconds on a terminal; q ends it").Short("w"),
+		Flag(&o.sort, "sort", "sort by `COLUMN`, such as name or use (the fullest first); -COLUMN reverses the order"),
+		Flag(&o.noHeaders, "no-headers", "print no header line"),
+		Flag(&o.watch, "watch", "refresh every 3 seconds on a terminal; press q to quit").Short("w"),
 	}
 }
 
@@ -178,7 +178,7 @@ func NewTable[T any](r *Run, o Output, columns []Column[T]) (*Table[T], error) {
 		return nil, Usage(r.Cmd, err)
 	}
 	if o.Quiet && r.Given("format") {
-		return nil, r.Usagef("--format and --quiet are two ways to show: give one of them")
+		return nil, r.Usagef("give either --format or --quiet, not both")
 	}
 	if o.Quiet {
 		t.format = "quiet"
@@ -199,7 +199,7 @@ func NewTable[T any](r *Run, o Output, columns []Column[T]) (*Table[T], error) {
 		if o.program == nil { // a table of one object
 			words = "text, json, yaml"
 		}
-		return nil, r.Usagef("--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
+		return nil, r.Usagef("--format %s is neither one of %s nor a template such as '{{.%s}}'", o.Format, words,
 			fieldNames[T]()[0])
 	}
 	row, err := parseTemplate(text)
@@ -207,8 +207,7 @@ func NewTable[T any](r *Run, o Output, columns []Column[T]) (*Table[T], error) {
 		err = checkFields[T](row)
 	}
 	if err != nil {
-		return nil, r.Usagef("--format is none of its words, and as a template it is wrong: %w; the "+
-			"fields are %s",
+		return nil, r.Usagef("--format is neither a known word nor a valid template: %w; the fields are %s",
 			err, strings.Join(fieldNames[T](), ", "))
 	}
 	t.format, t.row = "", row

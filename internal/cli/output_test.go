@@ -63,10 +63,10 @@ func TestOutput(t *testing.T) {
 
 func TestOutputRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"--format={{":           "as a template it is wrong",
+		"--format={{":           "nor a valid template",
 		"--format={{.Nome}}":    "the fields are Name, Size",
-		"-q --format=json":      "give one of them",
-		"--format={{nofunc .}}": "as a template it is wrong",
+		"-q --format=json":      "give either --format or --quiet",
+		"--format={{nofunc .}}": "nor a valid template",
 	} {
 		_, err := show(t, strings.SplitN(args, " ", 2)...)
 		if strings.HasPrefix(args, "--format") {

@@ -19,7 +19,7 @@ func Some(what string) func(*Run) error {
 			return r.Usagef("%s is missing: %s %s... takes at least one", what, r.Cmd.CommandPath(), what)
 		}
 		if slices.ContainsFunc(r.Args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-			return r.Usagef("one %s of %s is empty", what, r.Cmd.CommandPath())
+			return r.Usagef("one of the %s arguments of %s is empty", what, r.Cmd.CommandPath())
 		}
 		return nil
 	}
@@ -66,7 +66,7 @@ func (r *Run) Places() ([]Place, error) {
 		}
 		i := slices.IndexFunc(local, func(s ipam.SubnetInfo) bool { return liesIn(arg, &s) })
 		if i < 0 {
-			return nil, fmt.Errorf("no subnet of the space %s has %s; write its network before it: NETWORK/%s",
+			return nil, fmt.Errorf("no subnet of the space %s contains %s; name its network, too: NETWORK/%s",
 				ipam.LocalSpace, arg, arg)
 		}
 		all = append(all, Place{Network: local[i].NetworkID.String(), Space: local[i].Space, Thing: arg})

@@ -71,8 +71,8 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
 	root.PersistentFlags().StringVar(&p.AdminSocket, "admin-socket", "",
-		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+DefaultAdminSocket+
-			"; other commands: the socket that they find)")
+		"`path` of the daemon's admin socket, or https://HOST:PORT (default of serve: "+DefaultAdminSocket+
+			"; other commands search for the socket)")
 	p.Remote.flags(root.PersistentFlags())
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		p.understood = true
@@ -133,7 +133,7 @@ func (p *Program) All(err error) error {
 	for _, one := range all {
 		p.Warn(OneLine(one))
 	}
-	return fmt.Errorf("these are %d problems", len(all))
+	return fmt.Errorf("there are %d problems", len(all))
 }
 
 // apart returns the errors that were joined, each once.

@@ -22,7 +22,7 @@ type Progress struct {
 func (p *Program) ShowProgress(what string, undo bool) *Progress {
 	g := &Progress{what: what, back: undo}
 	if undo {
-		g.what = "taking back"
+		g.what = "undoing"
 	}
 	if f, ok := p.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		g.w = f

@@ -38,7 +38,7 @@ func (r *RemoteFlags) flags(f *pflag.FlagSet) {
 func (r *RemoteFlags) NotForServe(f *pflag.FlagSet) error {
 	for _, name := range remoteFlagNames {
 		if f.Changed(name) {
-			return fmt.Errorf("--%s is for clients; the daemon has --admin-cert, --admin-key and "+
+			return fmt.Errorf("--%s is for clients; for the daemon use --admin-cert, --admin-key and "+
 				"--admin-client-ca", name)
 		}
 	}

@@ -23,7 +23,7 @@ func NewThings(r *Run, format string) (*Things, error) {
 	}
 	each, err := parseTemplate(format)
 	if err != nil {
-		return nil, r.Usagef("--format is none of its words, and as a template it is wrong: %w", err)
+		return nil, r.Usagef("--format is neither a known word nor a valid template: %w", err)
 	}
 	t.each = each
 	return t, nil

@@ -96,7 +96,7 @@ func (v Verb) Command(p *Program) *cobra.Command {
 func (v Verb) check(r *Run) error {
 	err := v.Flags.check(r)
 	if len(v.SomeOf) > 0 && !slices.ContainsFunc(v.SomeOf, r.Given) {
-		return r.Usagef("nothing is to be changed; say what with --%s", strings.Join(v.SomeOf, ", --"))
+		return r.Usagef("the command has nothing to change; give at least one of --%s", strings.Join(v.SomeOf, ", --"))
 	}
 	if err == nil && v.Check != nil {
 		err = v.Check(r)

@@ -32,7 +32,8 @@ func (p *Plan) Another(not map[string][]netip.Addr) []ipam.Edit {
 func (p *Plan) GrantAnother(not map[string][]netip.Addr, results []ipam.Result) error {
 	others := p.others(not)
 	if len(results) != len(p.claims)+len(others) {
-		return fmt.Errorf("%d reservations were requested, but %d came", len(p.claims)+len(others), len(results))
+		return fmt.Errorf("Berth requested %d reservations, but the daemon returned %d", len(p.claims)+len(others),
+			len(results))
 	}
 	again := results[len(p.claims):]
 	results = slices.Clone(results[:len(p.claims)])
@@ -48,8 +49,8 @@ func (p *Plan) ProblemOfAnother(not map[string][]netip.Addr, edit int, err error
 		return p.Problem(edit, err)
 	}
 	c := p.claims[p.others(not)[edit-len(p.claims)]]
-	return p.project.problem(path{"services", c.service}, "a second address for %s on networks.%s, which starts "+
-		"before it stops: %w", c.owner, c.on.key, err)
+	return p.project.problem(path{"services", c.service}, "no second address for %s on networks.%s, which its order "+
+		"start-first needs: %w", c.owner, c.on.key, err)
 }
 
 // others returns the indexes of claims whose owners need second addresses.

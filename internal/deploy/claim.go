@@ -95,8 +95,8 @@ func (p *Plan) checkOwners(found *problems) {
 				"the services %s and %s have the same container_name, %s", other.service, c.service, c.owner))
 		default:
 			found.add(p.project.problem(path{"services", c.service, "networks", c.on.key},
-				"services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has only "+
-					"one reservation there, so plan a network for each",
+				"services.%s is on the networks %s and %s, which are both on the planned network %s; an owner has "+
+					"only one reservation in a network, so plan a network for each of them",
 				c.service, other.on.key, c.on.key, c.on.planned.Name))
 		}
 	}
@@ -132,8 +132,8 @@ func (p *Plan) claim(service *types.ServiceConfig, on *network, dealt dealt, fou
 	}
 	given := p.given(service, on, found)
 	if len(given) > 0 && replicas > 1 {
-		found.add(p.project.problem(at.with("networks", on.key), "services.%s has %d replicas, and an address for one of "+
-			"them on the network %s; leave the address out, or give each its own with %s: {%s: [IP, ...]}",
+		found.add(p.project.problem(at.with("networks", on.key), "services.%s has %d replicas, but only one address "+
+			"on the network %s; leave the address out, or give each replica its own with %s: {%s: [IP, ...]}",
 			service.Name, replicas, on.key, extension, keyAddresses))
 		return
 	}
@@ -208,8 +208,8 @@ func (n *network) own(family int, text string) (netip.Addr, error) {
 	}
 	for _, s := range n.planned.Subnets {
 		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {
-			return a, fmt.Errorf("that is in %s, but the network has %s of the planned network %s; write {subnet: "+
-				"%s} in its ipam.config, or another address",
+			return a, fmt.Errorf("that is in %s, but the network uses the subnet %s of the planned network %s; write "+
+				"{subnet: %s} in its ipam.config, or another address",
 				s.CIDR, n.subnets[i], n.planned.Name, s.CIDR)
 		}
 	}
@@ -315,7 +315,7 @@ func (p *Plan) asks(c *claim) path {
 // Grant stores the addresses in the results of the edits.
 func (p *Plan) Grant(results []ipam.Result) error {
 	if len(results) != len(p.claims) {
-		return fmt.Errorf("%d reservations were requested, but %d came", len(p.claims), len(results))
+		return fmt.Errorf("Berth requested %d reservations, but the daemon returned %d", len(p.claims), len(results))
 	}
 	for i, c := range p.claims {
 		if len(results[i].Addresses) != len(c.wishes) {

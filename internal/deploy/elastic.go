@@ -35,8 +35,10 @@ func (p *Plan) claimElastic(service *types.ServiceConfig) error {
 			continue
 		}
 		if on != nil {
-			return p.project.problem(at, "%s: services.%s is on the networks %s and %s, which both have elastic addresses "+
-				"on; turn them off on one of the planned networks, or associate by `berth elastic associate --network`",
+			return p.project.problem(at, "%s: services.%s is on the networks %s and %s, which both have elastic "+
+				"addresses "+
+				"on; turn them off on one of the planned networks, or associate the address with `berth elastic "+
+				"associate --network`",
 				at, service.Name, on.key, c.on.key)
 		}
 		on = c.on

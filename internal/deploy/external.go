@@ -24,8 +24,9 @@ func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err 
 		if !byHand {
 			return "", nil
 		}
-		return "", fmt.Errorf("--network %s=%s contradicts the engine, whose network %s has its addresses from the IPAM "+
-			"driver %s; leave that out, or name that driver with --ipam-driver", n.key, ref, has.Name, has.Driver)
+		return "", fmt.Errorf("--network %s=%s contradicts the engine, whose network %s has its addresses from the "+
+			"IPAM driver %s; leave --network out, or name that driver with --ipam-driver", n.key, ref, has.Name,
+			has.Driver)
 	}
 	n.describe(has)
 	if of := n.option("network"); of != "" {
@@ -82,12 +83,12 @@ func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref s
 	switch {
 	case said == nil:
 		return fmt.Errorf("networks.%s is on the planned network %q, which does not exist; `berth network ls` lists "+
-			"those that are", n.key, ref)
+			"the planned networks", n.key, ref)
 	case n.planned == nil:
 		n.planned = said
 	case n.planned.ID != said.ID:
-		return fmt.Errorf("--network %s=%s contradicts the engine, whose network %s is on the planned network %s; leave "+
-			"that out", n.key, ref, has.Name, n.planned.Name)
+		return fmt.Errorf("--network %s=%s contradicts the engine, whose network %s is on the planned network %s; "+
+			"leave --network out", n.key, ref, has.Name, n.planned.Name)
 	}
 	return nil
 }

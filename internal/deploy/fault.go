@@ -31,7 +31,8 @@ func (p *Project) checkPools(n *network, found *problems) {
 			subnets = []netip.Prefix{subnet}
 		case n.planned == nil || len(n.compose.Ipam.Config) > 1:
 			// The override completes an only entry. To several, Compose adds those of the override.
-			found.add(p.problem(at, "%s has no subnet, and the engine refuses such an entry (\"invalid CIDR address\"); "+
+			found.add(p.problem(at, "%s has no subnet, and the engine refuses such an entry (\"invalid CIDR "+
+				"address\"); "+
 				"write the subnet in it, or move its other keys to the entry of the subnet", at))
 			continue
 		}
@@ -76,11 +77,12 @@ func (p *Project) checkMACs(service *types.ServiceConfig, found *problems) {
 		case err != nil:
 			found.add(p.problem(at, "%s is %q, which is not a MAC address such as 02:42:0a:00:00:02", at, text))
 		case mac == ipam.MAC{}, mac[0]&1 != 0: // the lowest bit of the first octet marks a group
-			found.add(p.problem(at, "%s is %s, which no interface can have; write one whose first octet is even, such as "+
+			found.add(p.problem(at, "%s is %s, which no interface can have; write one whose first octet is even, "+
+				"such as "+
 				"02:42:0a:00:00:02", at, text))
 		case replicas > 1:
-			found.add(p.problem(at, "%s is %s, and services.%s has %d replicas, which cannot all have it; leave it "+
-				"out", at, text, service.Name, replicas))
+			found.add(p.problem(at, "%s is %s, but services.%s has %d replicas, which cannot all have the same MAC; "+
+				"leave it out", at, text, service.Name, replicas))
 		}
 	}
 	check(path{"services", service.Name}, service.MacAddress)

@@ -43,10 +43,10 @@ func TestFaults(t *testing.T) {
 		{name: "a network's MAC", service: "networks: {dual: {mac_address: 03:00:00:00:00:01}}",
 			want: ":4: services.web.networks.dual.mac_address is 03:00:00:00:00:01"},
 		{name: "a MAC for replicas", service: "mac_address: 02:42:0a:00:00:02, scale: 2",
-			want: "services.web.mac_address is 02:42:0a:00:00:02, and services.web has 2 replicas"},
+			want: "services.web.mac_address is 02:42:0a:00:00:02, but services.web has 2 replicas"},
 		{name: "a network's MAC for replicas",
 			service: "networks: {dual: {mac_address: 02:42:0a:00:00:02}}, deploy: {replicas: 3}",
-			want:    "services.web.networks.dual.mac_address is 02:42:0a:00:00:02, and services.web has 3 replicas"},
+			want:    "services.web.networks.dual.mac_address is 02:42:0a:00:00:02, but services.web has 3 replicas"},
 		{name: "a MAC, and no replicas", service: "mac_address: 02:42:0a:00:00:02, scale: 0",
 			want: "its services have no replicas"},
 	} {

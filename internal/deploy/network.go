@@ -130,7 +130,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 		n.planned = n.bySubnet(plan)
 	} else if n.planned = byRef(plan, ref); n.planned == nil {
 		return "", fmt.Errorf("networks.%s is on the planned network %q, which does not exist; create it with `berth "+
-			"network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
+			"network create`, or name another planned network with --network %s=NAME (`berth network ls` lists them)",
 			n.key, ref, n.key)
 	}
 	return n.found()
@@ -250,7 +250,7 @@ func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 		return &left[0], nil
 	case bool(n.compose.External):
 		return nil, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the "+
-			"planned network %s (%s), so it is unclear which one it uses",
+			"planned network %s (%s), so Berth cannot tell which of them this network uses",
 			n.key, family, n.planned.Name, listOf(left))
 	}
 	return nil, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one "+

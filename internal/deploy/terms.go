@@ -57,7 +57,8 @@ type terms struct {
 func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 	top := p.read(path{extension}, p.compose.Extensions, found)
 	if top.addresses != nil {
-		found.add(p.problem(top.at.with(keyAddresses), "%s belong to one service's replicas; write them in its %s",
+		found.add(p.problem(top.at.with(keyAddresses), "%s are for the replicas of one service; write them in the %s "+
+			"of that service",
 			top.at.with(keyAddresses), extension))
 		top.addresses = nil
 	}
@@ -110,12 +111,13 @@ func (p *Project) checkTerms(service *types.ServiceConfig, t *terms, found *prob
 	replicas := service.GetScale()
 	if t.elastic != nil && t.elastic.IsValid() && replicas > 1 {
 		at := t.lines[keyElastic]
-		found.add(p.problem(at, "%s is one address, and services.%s has %d replicas; write auto, which gives each its own",
+		found.add(p.problem(at, "%s is one address, but services.%s has %d replicas; write auto, which gives each "+
+			"replica its own address",
 			at, service.Name, replicas))
 	}
 	if t.egressOnly != nil && t.elastic == nil {
 		at := t.lines[keyEgressOnly]
-		found.add(p.problem(at, "%s needs an elastic address, and services.%s has none; write %s: auto, or "+
+		found.add(p.problem(at, "%s needs an elastic address, but services.%s has none; write %s: auto, or "+
 			"%s: ADDRESS beside it", at, service.Name, keyElastic, keyElastic))
 	}
 }
@@ -178,7 +180,7 @@ func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 	}
 	refuse := func(format string, args ...any) {
 		args = append([]any{at, startFirst, service.Name}, args...)
-		found.add(p.project.problem(at, "%s is %s, and services.%s "+format+"; write "+stopFirst+" for it", args...))
+		found.add(p.project.problem(at, "%s is %s, and services.%s "+format+"; write "+stopFirst+" instead", args...))
 	}
 	if service.ContainerName != "" {
 		refuse("has the container_name %s, which only one container at a time can have", service.ContainerName)
@@ -190,7 +192,7 @@ func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 		}
 	}
 	if mounts := p.project.mounts(service); len(mounts) > 0 && service.GetScale() == 1 {
-		refuse("has one replica with the volume %s, which two would write at once", mounts[0].Key)
+		refuse("has one replica with the volume %s, to which two containers would write at once", mounts[0].Key)
 	}
 	p.checkSecond(service, refuse)
 }
@@ -208,7 +210,7 @@ func (p *Plan) checkSecond(service *types.ServiceConfig, refuse func(string, ...
 	for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
 		if n := p.networks[key]; n != nil && len(n.named()) == 0 {
 			refuse("is on networks.%s, whose subnets the files do not name, so the engine accepts no second address "+
-				"for it; write config: [{subnet: %s}] in its ipam, or", key, n.subnets[0])
+				"for it (write config: [{subnet: %s}] in its ipam to name them)", key, n.subnets[0])
 			return
 		}
 	}

@@ -142,8 +142,9 @@ networks:
 `)
 	_, err := load(t, source).Plan(Mapping{}, planned())
 	want := []string{
-		"2: x-berth.update.canarys is not known; update has canaries, canary_watch, max_in_flight, order and watch",
-		"3: x-berth.addresses belong to one service's replicas; write them in its x-berth",
+		"2: x-berth.update.canarys is not a known key; update can have canaries, canary_watch, max_in_flight, " +
+			"order and watch",
+		"3: x-berth.addresses are for the replicas of one service; write them in the x-berth of that service",
 		"11: services.web.x-berth.update.max_in_flight is 0; write a number of replicas, or a part",
 		"12: services.web.x-berth.update.canaries is -1; write a number from 0",
 		"13: services.web.x-berth.update.watch is 60s-1s; write the least and the most, such as 1s-60s",
@@ -153,20 +154,20 @@ networks:
 		"16: services.web.x-berth.addresses gives 2 IPv4 addresses on networks.front, and services.web has 3 replicas",
 		"18: services.web.x-berth.addresses[1] is 10.99.0.11, which is in no subnet of the networks of " +
 			"services.web; they have 10.9.0.0/24 (dual), fd00:9::/64 (dual), 10.8.0.0/24 (front)",
-		"19: services.web.x-berth.addresses[2] is 10.8.0.10 again",
+		"19: services.web.x-berth.addresses[2] is 10.8.0.10, which is in the list already",
 		"20: services.web.x-berth.addresses[3] is 10.8.0; write an IPv4 or an IPv6 address",
 		"22: services.web.x-berth.worker is perhaps; write true or false",
 		"23: services.web.x-berth.drain has no command",
 		"24: services.web.x-berth.snapshot.command is snap; write a list of words",
 		"24: services.web.x-berth.snapshot.timeout is soon",
-		"25: services.web.x-berth.elastic is one address, and services.web has 3 replicas",
+		"25: services.web.x-berth.elastic is one address, but services.web has 3 replicas",
 		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
-		"26: services.web.x-berth.colour is not known; x-berth has addresses, drain, egress_only, elastic, snapshot, " +
-			"update, worker and workers",
-		"31: services.db.x-berth.egress_only needs an elastic address, and services.db has none",
+		"26: services.web.x-berth.colour is not a known key; x-berth can have addresses, drain, egress_only, elastic, " +
+			"snapshot, update, worker and workers",
+		"31: services.db.x-berth.egress_only needs an elastic address, but services.db has none",
 		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
 			"services.db.networks.front.ipv4_address gives another",
-		"33: services.job.x-berth is not a mapping; it has addresses",
+		"33: services.job.x-berth is not a mapping; write a mapping with the keys addresses",
 	}
 	got := each(err)
 	for i := range max(len(got), len(want)) {

@@ -80,13 +80,13 @@ func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	names := slices.Sorted(maps.Keys(known))
 	keys, is := value.(map[string]any)
 	if !is {
-		r.refuse(at, "is not a mapping; it has %s", InWords(names))
+		r.refuse(at, "is not a mapping; write a mapping with the keys %s", InWords(names))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		read, there := known[key]
 		if !there {
-			r.refuse(at.with(key), "is not known; %s has %s", at[len(at)-1], InWords(names))
+			r.refuse(at.with(key), "is not a known key; %s can have %s", at[len(at)-1], InWords(names))
 			continue
 		}
 		r.said.lines[strings.Join(at.with(key)[len(r.said.at):], ".")] = at.with(key)
@@ -196,7 +196,7 @@ func (r *reader) addresses(at path, value any) (all []netip.Addr) {
 		case err != nil || addr.Zone() != "" || addr.Is4In6():
 			r.refuse(one, "is %v; write an IPv4 or an IPv6 address", text)
 		case slices.Contains(all, addr):
-			r.refuse(one, "is %v again", text)
+			r.refuse(one, "is %v, which is in the list already", text)
 		}
 		all = append(all, addr)
 	}
@@ -223,7 +223,7 @@ func (r *reader) hook(at path, value any, timeout time.Duration) *Hook {
 		keyTimeout: func(at path, v any) {
 			d, err := time.ParseDuration(fmt.Sprint(v))
 			if err != nil || d <= 0 {
-				r.refuse(at, "is %v; write how long it may take, such as 30s", v)
+				r.refuse(at, "is %v; write how long the command may take, such as 30s", v)
 				return
 			}
 			h.Timeout = d

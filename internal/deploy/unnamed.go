@@ -24,8 +24,9 @@ func (p *Plan) CheckSubnets(stay map[string][]netip.Prefix) error {
 		if left := p.project.overrides; len(left) > 0 {
 			hint = fmt.Sprintf(" (a deploy does not use what `berth compose` wrote: %s)", strings.Join(left, ", "))
 		}
-		found.add(p.project.problem(path{"networks", key, "ipam", "config"}, "networks.%s does not name the subnet %s of the "+
-			"planned network %s, and Docker would create it in an unplanned one; write %s%s", key,
+		found.add(p.project.problem(path{"networks", key, "ipam", "config"}, "networks.%s does not name the subnet "+
+			"%s of the "+
+			"planned network %s, so Docker would create the network on an unplanned subnet; write %s%s", key,
 			strings.Join(prefixTexts(missing), " and "), n.planned.Name, n.subnetLines(p.project.Name()), hint))
 	}
 	return found.err()

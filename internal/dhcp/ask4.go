@@ -33,7 +33,7 @@ func (a *ask4) do(ctx context.Context) (*ipam.LANLease, error) {
 	case ipam.LANDecline:
 		return nil, a.tell(a.message(dhcpv4.MessageTypeDecline, wished(a.Address)))
 	default:
-		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a question to a LAN", a.Verb)}
+		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a kind of LAN request", a.Verb)}
 	}
 }
 
@@ -133,8 +133,8 @@ func (a *ask4) request(ctx context.Context, offer *ipam.LANLease) (lease *ipam.L
 	case no != nil:
 		return nil, refused(&a.LANAsk, offer.Server, offer.Address.String()+", which it had offered", no.text)
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "the DHCP server %s offered %s %s, but answered no REQUEST for it: it was "+
-			"sent %d times", offer.Server, who(&a.Client), offer.Address, said)
+		return nil, a.silent(&a.LANAsk, "the DHCP server %s offered %s %s, but did not answer the REQUEST for it, "+
+			"which was sent %d times", offer.Server, who(&a.Client), offer.Address, said)
 	case err != nil:
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
 	case ipam.LANDecline:
 		return nil, a.tell(dhcpv6.MessageTypeDecline)
 	default:
-		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a question to a LAN", a.Verb)}
+		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is not a kind of LAN request", a.Verb)}
 	}
 }
 
@@ -140,8 +140,8 @@ func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.
 	case no != nil:
 		return nil, refused(&a.LANAsk, no.from, offer.Address.String()+", which it had offered", no.why())
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "the DHCPv6 server %s offered %s %s, but answered no REQUEST for it: it was "+
-			"sent %d times", offer.Server, who(&a.Client), offer.Address, said)
+		return nil, a.silent(&a.LANAsk, "the DHCPv6 server %s offered %s %s, but did not answer the REQUEST for it, "+
+			"which was sent %d times", offer.Server, who(&a.Client), offer.Address, said)
 	case err != nil:
 		return nil, err
 	}
@@ -169,10 +169,10 @@ func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	case c.no != nil:
 		return nil, refused(&a.LANAsk, c.no.from, a.Address.String(), c.no.why())
 	case errors.Is(err, errSilent) && c.other.IsValid():
-		return nil, a.silent(&a.LANAsk, "no DHCPv6 server confirmed %s for %s: it was asked %d times; a server "+
+		return nil, a.silent(&a.LANAsk, "no DHCPv6 server confirmed %s for %s: Berth asked %d times; a server "+
 			"offers %s instead", a.Address, who(&a.Client), said, c.other)
 	case errors.Is(err, errSilent):
-		return nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s about %s: it was asked %d times",
+		return nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s about %s: Berth asked %d times",
 			who(&a.Client), a.Address, said)
 	}
 	return nil, err

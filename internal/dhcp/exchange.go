@@ -176,8 +176,8 @@ func refused(ask *ipam.LANAsk, server netip.Addr, what, message string) error {
 	if server.IsValid() {
 		by += " " + server.String()
 	}
-	return &failure{kind: ipam.LANRefused, text: fmt.Sprintf("on the interface %s, %s refused %s %s%s", ask.Parent, by,
-		who(&ask.Client), what, message)}
+	return &failure{kind: ipam.LANRefused, text: fmt.Sprintf("on the interface %s, %s refused to give %s %s%s",
+		ask.Parent, by, who(&ask.Client), what, message)}
 }
 
 // fits reports whether an offer is acceptable.

@@ -76,7 +76,7 @@ func (a *ask4) read(d datagram) (h heard4, ok bool) {
 		return h, true
 	case dhcpv4.MessageTypeOffer, dhcpv4.MessageTypeAck:
 	case dhcpv4.MessageTypeNone:
-		a.passOver(server4Name(h.server, d.from) + " sent a message without a type (option 53), as of BOOTP")
+		a.passOver(server4Name(h.server, d.from) + " sent a message without a type (option 53), as BOOTP servers do")
 		return h, false
 	default:
 		return h, false

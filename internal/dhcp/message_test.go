@@ -167,7 +167,7 @@ func TestFaults4(t *testing.T) {
 		no time | 51=0.0.0.0 | the DHCP server 192.0.2.1 gave 192.0.2.7 without a lease time (option 51)
 		half a time | 51=1 | the DHCP server 192.0.2.1 gave 192.0.2.7 without a lease time (option 51)
 		no server | 54=- | the DHCP server at 192.0.2.3 gave 192.0.2.7 without saying which server it is (option 54)
-		one of BOOTP | 53=- | the DHCP server 192.0.2.1 sent a message without a type (option 53), as of BOOTP
+		one of BOOTP | 53=- | the DHCP server 192.0.2.1 sent a message without a type (option 53), as BOOTP servers do
 		another client's | client=2.66.0.0.0.8 address=192.0.2.1
 		a client's own | operation=1 address=192.0.2.1
 		a DISCOVER | 53=1

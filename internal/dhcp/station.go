@@ -144,7 +144,7 @@ func (s *station) listen(p *parent) error {
 	device := &net.Interface{Index: p.index, Name: p.name, HardwareAddr: p.mac}
 	conn, err := packet.Listen(device, packet.Raw, protocol, &packet.Config{Filter: filter()})
 	if err != nil {
-		return s.unfit("cannot be used (CAP_NET_RAW is needed): %v", err)
+		return s.unfit("cannot be used (Berth needs CAP_NET_RAW for it): %v", err)
 	}
 	s.listener = &listener{conn: conn, index: p.index, ended: make(chan struct{})}
 	go s.hear(s.listener)

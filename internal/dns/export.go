@@ -136,8 +136,8 @@ func (x *Index) WriteReverse(to io.Writer, of netip.Prefix) error {
 // CheckReverse refuses a prefix that is not a reverse zone of its own.
 func CheckReverse(of netip.Prefix) error {
 	if p := apex(of, of.Addr()); p != of || of.IsSingleIP() {
-		return fmt.Errorf("%s is not a reverse zone of its own: give a prefix of a multiple of 8 bits, of 4 for "+
-			"IPv6, such as %s", of, apex(zoneOf(of), of.Addr()))
+		return fmt.Errorf("%s is not a whole reverse zone: give a prefix whose length is a multiple of 8 (IPv6: "+
+			"of 4), such as %s", of, apex(zoneOf(of), of.Addr()))
 	}
 	return nil
 }

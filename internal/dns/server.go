@@ -159,7 +159,7 @@ func (s *Server) bind(ctx context.Context, at netip.AddrPort) error {
 	}
 	s.tcp = append(s.tcp, s.overTCP(&bounded{Listener: l, allows: s.allows, of: map[netip.Addr]int{}}))
 	s.udp, s.bound = append(s.udp, udp), append(s.bound, bound)
-	s.cfg.Log.WithField("address", bound.String()).Info("names are answered by UDP and TCP")
+	s.cfg.Log.WithField("address", bound.String()).Info("the DNS server answers over UDP and TCP")
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (s *Server) Run(ctx context.Context) error {
 		one.NotifyStartedFunc = func() { close(started) }
 		wg.Go(func() {
 			if err := one.ActivateAndServe(); err != nil && ctx.Err() == nil {
-				errs[i] = fmt.Errorf("the names: %w", err)
+				errs[i] = fmt.Errorf("the DNS server stopped: %w", err)
 				cancel()
 			}
 		})

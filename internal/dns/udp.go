@@ -51,7 +51,7 @@ func (s *Server) serveUDP(ctx context.Context, conn *net.UDPConn) error {
 		wg.Go(func() {
 			defer cancel()
 			if err := s.readUDP(conn); err != nil && ctx.Err() == nil {
-				errs[i] = fmt.Errorf("the names: %w", err)
+				errs[i] = fmt.Errorf("the DNS server stopped: %w", err)
 			}
 		})
 	}

@@ -33,8 +33,8 @@ func ParseZone(text string) (string, error) {
 	case !strings.ContainsFunc(zone, unicode.IsLetter):
 		return "", fmt.Errorf("%q looks like an address: give the name of a zone, such as lan.example", text)
 	case zone == "arpa" || strings.HasSuffix(zone, ".in-addr.arpa") || strings.HasSuffix(zone, ".ip6.arpa"):
-		return "", fmt.Errorf("%q is for the names of addresses, which Berth answers automatically: give the zone "+
-			"of the names, such as lan.example", text)
+		return "", fmt.Errorf("%q is a reverse zone, which Berth answers automatically: give the zone "+
+			"for the names, such as lan.example", text)
 	}
 	return zone, nil
 }

@@ -28,12 +28,14 @@ func PlannedName(name string) (string, error) {
 // Other used addresses are taken. The view comes from Engine.Network. Nothing is changed.
 func AdoptPlan(view ipam.EngineView, name string) (ipam.Plan, error) {
 	if len(view.Networks) != 1 {
-		return ipam.Plan{}, ipam.Refuse(ipam.ErrInvalid, "the view has %d Docker networks; a plan is made of one",
+		return ipam.Plan{}, ipam.Refuse(ipam.ErrInvalid, "the view has %d Docker networks; Berth makes a plan of "+
+			"exactly one",
 			len(view.Networks))
 	}
 	n := &view.Networks[0]
 	if len(n.Subnets) == 0 {
-		return ipam.Plan{}, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s has no subnet, and so no addresses to plan",
+		return ipam.Plan{}, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s has no subnet, and so no addresses "+
+			"to plan",
 			n.Name)
 	}
 	planned := ipam.PlannedNetwork{Name: name}

@@ -65,7 +65,7 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest,
 	}
 	r = report(w.cfg.Host, ipam.EngineReachable, src.view.Taken, found)
 	if src.trouble != nil {
-		r.Trouble = "the networks of the cluster were not compared: " + src.trouble.Error()
+		r.Trouble = "Berth did not compare the networks of the cluster: " + src.trouble.Error()
 	}
 	w.checked(&r)
 	return r, w.patience.next(found), nil
@@ -116,8 +116,9 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 // otherEngine is the finding about an engine that is not the one of the records.
 func (w *Witness) otherEngine(view *ipam.EngineView) finding {
 	return finding{Finding: ipam.Finding{Kind: ipam.OtherEngine, Host: w.cfg.Host, Detail: fmt.Sprintf("the engine "+
-		"(id %s, data %s) is not the one whose containers the records name (id %s, data %s), so no lease ends because of "+
-		"it; if it is the right one, `berth check --repair` accepts it", view.Engine, ipam.ShortContainer(view.Root),
+		"(id %s, data %s) is not the one whose containers the records name (id %s, data %s), so Berth ends no lease "+
+		"because of this engine; if it is the right one, `berth check --repair` accepts it", view.Engine,
+		ipam.ShortContainer(view.Root),
 		w.lastSeen.engine, ipam.ShortContainer(w.lastSeen.root))}}
 }
 

@@ -71,12 +71,12 @@ func (c *comparison) add(f finding, format string, args ...any) {
 	f.Host, f.Detail = c.view.Host, fmt.Sprintf(format, args...)
 	if c.rec.other && f.sure && f.Kind != ipam.UncoveredAddress {
 		f.sure = false
-		f.Detail += "; but the records are not of this engine, so nothing ends because of what it does not show"
+		f.Detail += "; but the records are of another engine, so Berth ends nothing that this engine does not show"
 	}
 	if n := c.foreign[f.Subnet]; f.slow && n != nil {
 		f.sure = false
-		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s from the IPAM driver %s; if that is "+
-			"another name of this Berth, give it with --ipam-driver", n.Name, f.Subnet, n.Driver)
+		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s from the IPAM driver %s; if this "+
+			"driver is the same Berth, name it with --ipam-driver", n.Name, f.Subnet, n.Driver)
 	}
 	c.found = append(c.found, f)
 }

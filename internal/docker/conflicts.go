@@ -63,8 +63,10 @@ func (c *comparison) addConflict(by *ipam.EngineContainer, group []side, ids str
 		f.Network = attached[0].Network
 	}
 	f.thing, f.Owner = by.ID+" "+ids, by.Owner()
-	c.add(f, "the container %s is on the Docker networks %s, on Berth's network %s: their routes conflict, so the "+
-		"engine cannot start the container again; disconnect it with %s", by.Name, strings.Join(on, " and "), f.Network,
+	c.add(f, "the container %s is on the Docker networks %s, which are on Berth's network %s: their routes conflict, "+
+		"so the "+
+		"engine cannot start the container again; disconnect the container from one of them with %s", by.Name,
+		strings.Join(on, " and "), f.Network,
 		strings.Join(remedies, " or "))
 }
 

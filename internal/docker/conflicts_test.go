@@ -94,8 +94,9 @@ func TestConflictSays(t *testing.T) {
 		t.Fatalf("found %q", brief(found))
 	}
 	f := found[0].Finding
-	const says = "the container web is on the Docker networks docker1 (10.8.0.0/24) and docker2 (10.8.0.0/24), on " +
-		"Berth's network front: their routes conflict, so the engine cannot start the container again; disconnect it with " +
+	const says = "the container web is on the Docker networks docker1 (10.8.0.0/24) and docker2 (10.8.0.0/24), which " +
+		"are on Berth's network front: their routes conflict, so the engine cannot start the container again; " +
+		"disconnect the container from one of them with " +
 		"`docker network disconnect docker1 web` or `docker network disconnect docker2 web`"
 	if f.Kind != ipam.ConflictingNetworks || f.Owner != "shop/web/1" || f.Network != "front" || f.Detail != says {
 		t.Errorf("it says %+v", f)

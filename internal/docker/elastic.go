@@ -48,7 +48,7 @@ func (c *comparison) judgeElastic() {
 func (c *comparison) addPublished(s *sight, g *ipam.ElasticGuest) {
 	f := c.ofSight(ipam.PublishedElastic, s)
 	f.Space, f.Network = g.Space, g.Network
-	c.add(f, "%s publishes %s of its host, but the elastic address %s is mapped to it too; run it without published "+
+	c.add(f, "%s publishes %s on its host, but the elastic address %s is mapped to it too; run it without published "+
 		"ports, or end the mapping with `berth elastic disassociate %s`", s.who(),
 		strings.Join(s.container.Published, ", "), g.Elastic, g.Elastic)
 }
@@ -58,11 +58,12 @@ func (c *comparison) addGap(g *ipam.SystemGap) {
 	f.Address, f.Owner, f.Lease = g.Guest, g.Instance, g.Lease
 	if len(g.Published) > 0 {
 		f.Kind = ipam.PublishedElastic
-		c.add(f, "%s runs on network %s, which is on auto, and has no system address, because it publishes %s of its "+
-			"host; run it without published ports, or on another network", g.Instance, g.Network,
+		c.add(f, "%s has no system address on network %s (elastic auto), because it publishes %s on its host; run it "+
+			"without published ports, or on another network", g.Instance, g.Network,
 			strings.Join(g.Published, ", "))
 		return
 	}
-	c.add(f, "%s runs on network %s, which is on auto, and no range of host %s has a free address for it; add one "+
-		"with `berth elastic range add RANGE --host %s`", g.Instance, g.Network, c.view.Host, c.view.Host)
+	c.add(f, "%s has no system address on network %s (elastic auto), because no elastic range of host %s has a free "+
+		"address; add a range with `berth elastic range add RANGE --host %s`", g.Instance, g.Network, c.view.Host,
+		c.view.Host)
 }

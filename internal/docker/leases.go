@@ -41,7 +41,7 @@ func (c *comparison) judgeTwo(s *sight) {
 	slices.Sort(ids)
 	f := c.ofSight(ipam.DoubledAddress, s)
 	f.thing = strings.Join(ids, " ")
-	c.add(f, "%s all have %s; stop all but one", strings.Join(names, " and "), s.addr)
+	c.add(f, "%s have the same address %s; stop all but one", strings.Join(names, " and "), s.addr)
 }
 
 // cover matches an endpoint's address with its leases. An address of a swarm has one of its manager and one of its
@@ -113,7 +113,7 @@ func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
 	}
 	f := c.ofSight(ipam.DoubledAddress, s)
 	f.Space, f.Network, f.Lease = l.Space, l.Network, l.ID
-	c.add(f, "%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one", s.who(),
+	c.add(f, "%s (MAC %s) has %s, which is leased to %s; stop one of the two", s.who(),
 		s.endpoint.MAC, s.addr, holder(l))
 }
 
@@ -139,8 +139,8 @@ func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo 
 func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.AttachmentInfo) {
 	f := c.ofSight(ipam.OutdatedLease, s)
 	f.sure, f.Network, f.Lease, f.Pool, f.Subnet = true, l.Network, l.ID, at.ID, at.CIDR
-	c.add(f, "%s (MAC %s) has %s, which is leased to %s, but that has no endpoint; Berth leases it to "+
-		"that container", s.who(), s.endpoint.MAC, s.addr, holder(l))
+	c.add(f, "%s (MAC %s) has %s, which is leased to %s; that holder has no endpoint, so Berth leases the address to "+
+		"the container that has it", s.who(), s.endpoint.MAC, s.addr, holder(l))
 }
 
 // holder describes the holder of a lease.
@@ -266,7 +266,7 @@ func (c *comparison) mayBeInUse(l *ipam.LeaseInfo, at *ipam.AttachmentInfo) stri
 	}
 	mayBe := func(n *ipam.EngineNetwork) bool { return !younger(n, at.Created) }
 	if !slices.ContainsFunc(c.seen.networks[segment{at.Space, at.CIDR}], mayBe) {
-		return "the engine has no Docker network for it either, so this ends only with its pool"
+		return "the engine has no Docker network for it either, so the lease ends only with its pool"
 	}
 	return ""
 }

@@ -32,10 +32,10 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	switch {
 	case w.cfg.Engine != nil:
 		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
-			"this Berth reads its engine itself; `berth witness` is for one that cannot")
+			"this Berth reads its engine itself; `berth witness` is for a Berth that cannot")
 	case host != w.cfg.Host:
 		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
-			"the news are from host %q, but this Berth gives the addresses of host %q", host, w.cfg.Host)
+			"the news is from host %q, but this Berth gives the addresses of host %q", host, w.cfg.Host)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,11 +155,11 @@ func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
 	}
 	w.publish(c.matches)
 	if err := w.nameLeases(ctx, src.view.Taken, c.matches); err != nil && ctx.Err() == nil {
-		w.log.WithError(err).Warn("leases did not get the names of their containers")
+		w.log.WithError(err).Warn("cannot write the names of containers into their leases")
 	}
 	if gone := c.leftStandIns(); len(gone) > 0 {
 		if err := w.cfg.Service.EndStandIns(ctx, gone); err != nil && ctx.Err() == nil {
-			w.log.WithError(err).Warn("a stand-in for a replica was not ended with its container")
+			w.log.WithError(err).Warn("cannot end the stand-in for a replica whose container is gone")
 		}
 	}
 }

@@ -57,8 +57,8 @@ func (c *comparison) judgeSuperseded(seg segment, own []ipam.AttachmentInfo,
 		}
 		f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
 		f.sure, f.superseded, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
-		c.add(f, "pool %s of the subnet %s was made at %s, before any Docker network that has the subnet now (%s), "+
-			"so its own was removed; Berth ends the pool and its "+
+		c.add(f, "pool %s of the subnet %s was made at %s, before every Docker network that has the subnet now (%s), "+
+			"so the Docker network of this pool is gone; Berth ends the pool and its "+
 			"leases", at.ID.Short(), seg.cidr, at.Created.Format(timeForm),
 			names(networks))
 	}
@@ -85,16 +85,16 @@ func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networ
 	switch {
 	case len(idle) != surplus || !agree(seg, rest, networks):
 		c.add(ofSubnet(ipam.UnusedAttachment, seg, own[0].Network), "%d Docker networks were created on the subnet "+
-			"%s on this host, and the engine has %d of them (%s); it is unclear which one left its pool until each "+
-			"has a container", len(own), seg.cidr, len(networks), names(networks))
+			"%s on this host, but the engine has only %d of them (%s). Berth cannot tell whose pool is left over "+
+			"until each of those networks has a container", len(own), seg.cidr, len(networks), names(networks))
 	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
 		c.addUnusedSubnet(seg, idle)
 	default:
 		for _, at := range idle {
 			f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
 			f.sure, f.slow, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
-			c.add(f, "pool %s of the subnet %s was made for a Docker network at %s, but the engine has none that "+
-				"fits", at.ID.Short(), seg.cidr, at.Created.Format(timeForm))
+			c.add(f, "pool %s of the subnet %s was made for a Docker network at %s, but the engine has no Docker "+
+				"network that matches the pool", at.ID.Short(), seg.cidr, at.Created.Format(timeForm))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
 	for _, at := range all {
 		f.pools = append(f.pools, at.ID)
 	}
-	c.add(f, "the subnet %s was made for a Docker network at %s, but the engine has none on it", seg.cidr,
+	c.add(f, "the subnet %s was made for a Docker network at %s, but the engine has no Docker network on it", seg.cidr,
 		all[0].Created.Format(timeForm))
 }
 
@@ -136,7 +136,7 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 	f := ofSubnet(ipam.UnknownPool, seg, own[0].Network)
 	f.thing = strings.Join(ids, " ")
 	c.add(f, "the Docker networks %s have the subnet %s, but Berth knows only %d pools of it: remove and create the "+
-		"one in which no container starts", names(local), seg.cidr, len(own))
+		"network in which no container starts", names(local), seg.cidr, len(own))
 }
 
 // agree reports whether the attachments may be those of the networks, judging by their ranges. An attachment to a named
@@ -246,7 +246,8 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 	f := ofSubnet(ipam.WrongGateway, segment{attached[0].Space, sub.CIDR}, attached[0].Network)
 	f.thing, f.Address = n.ID, sub.Gateway
 	c.add(f, "the Docker network %s has the gateway %s, but its subnet %s has %s: remove and create the Docker "+
-		"network, or change the subnet when it has no Docker network", n.Name, sub.Gateway, sub.CIDR, instead)
+		"network, or change the gateway of the subnet once it has no Docker network", n.Name, sub.Gateway, sub.CIDR,
+		instead)
 }
 
 // nftables is a backend of the engine's firewall. If one of its chains drops a packet, an accept in another table does

@@ -37,7 +37,7 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 	defer cancel()
 	list, err := e.client().ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
-		return Project{}, fmt.Errorf("the engine's containers: %w", err)
+		return Project{}, fmt.Errorf("cannot list the engine's containers: %w", err)
 	}
 	p := Project{Name: name, Replicas: map[string]int{}}
 	found := false

@@ -97,7 +97,7 @@ func TestPushed(t *testing.T) {
 	must(t, tn.w.Show(t.Context(), before))
 	tn.plays("seen 10.8.0.2 -> web") // a late view does not replace a newer one
 	tn.plays("wait 2m1s")
-	if s := tn.w.State(); s.Detail != "the last view from berth witness is 2m1s old" ||
+	if s := tn.w.State(); s.Detail != "the last report from berth witness is 2m1s old" ||
 		tn.w.Report().Engine != s.Engine {
 		t.Errorf("the state is %+v, the report %+v", s, tn.w.Report())
 	}
@@ -126,7 +126,7 @@ func TestViewsRefused(t *testing.T) {
 		h2 | 0s | of host "h2"
 		h1 | -2m1s | 2m1s ago
 		h1 | 2m1s | set the clock
-		h1 | never | does not show what runs now
+		h1 | never | does not show which containers run now
 	`) {
 		tn := newPushed(t)
 		view := tn.taken()

@@ -38,7 +38,7 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 	}
 	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
 	if err == nil && !ended {
-		err = ipam.Refuse(ipam.ErrChanged, "%s belongs to another by now", l.Address).Advise(ipam.DoListLeases)
+		err = ipam.Refuse(ipam.ErrChanged, "%s belongs to another holder now", l.Address).Advise(ipam.DoListLeases)
 	}
 	return l, err
 }
@@ -94,7 +94,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		if src.trouble != nil {
 			why = src.trouble
 		}
-		return ipam.Refuse(ipam.ErrInUse, "it is unknown whether an endpoint has %s: %v", l.Address, why).
+		return ipam.Refuse(ipam.ErrInUse, "Berth cannot tell whether an endpoint has %s: %v", l.Address, why).
 			Advise(ipam.DoForceRelease)
 	}
 	rec, err := w.read(ctx, src.view, false)
@@ -106,7 +106,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		return orForce("%s has %s on the Docker network %s; stop it", s.who(), l.Address, s.network.Name)
 	}
 	if age := src.view.Taken.Sub(l.Since); age < starting {
-		return orForce("%s was taken %s before the engine was read, and its container may be starting; try again "+
+		return orForce("Berth gave out %s %s before it read the engine, and the container may be starting; try again "+
 			"in %s", l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second))
 	}
 	if l.Kind == ipam.Auxiliary {
@@ -134,7 +134,7 @@ func (w *Witness) due(f *finding, taken time.Time) string {
 			w.cfg.Grace)
 	}
 	if f.unasked() && w.cfg.Every > 0 {
-		return fmt.Sprintf("Berth ends it %s; `berth lease release %s` ends it now", when, f.Address)
+		return fmt.Sprintf("Berth ends the lease %s; `berth lease release %s` ends it now", when, f.Address)
 	}
 	return "`berth check --repair` can repair it " + when
 }

@@ -23,14 +23,14 @@ func TestReleaseLease(t *testing.T) {
 			run web front
 			vanish web
 			wait 14s
-			end 10.8.0.2 ! 10.8.0.2 was taken 14s before the engine was read, and its container may be starting; try again in 1s
+			end 10.8.0.2 ! Berth gave out 10.8.0.2 14s before it read the engine, and the container may be starting; try again in 1s
 			end 10.8.0.2 force
 			at 10.8.0.2 -> remembered - 1 front
 		the engine is away:
 			run web front
 			wait 1m
 			stop
-			end 10.8.0.2 ! it is unknown whether an endpoint has 10.8.0.2
+			end 10.8.0.2 ! Berth cannot tell whether an endpoint has 10.8.0.2
 			end 10.8.0.2 force
 			at 10.8.0.2 -> remembered - 1 front
 		nobody has it:

@@ -260,11 +260,11 @@ func (d *changeLog) naming(w *Witness, state *ipam.WitnessState) {
 	d.version = is
 	log := w.log.WithFields(logrus.Fields{"engine": state.Version, "sends_names": sends})
 	if sends {
-		log.Info("This Docker sends container names: all containers keep their addresses.")
+		log.Info("This Docker Engine tells Berth the names of containers: all containers keep their addresses.")
 		return
 	}
-	log.Info("This Docker sends no container names (29 does). Containers that start together may swap addresses: run " +
-		"`berth pin`.")
+	log.Info("This Docker Engine does not tell Berth the names of containers (Docker 29 and later does). Containers " +
+		"that start together may swap addresses: run `berth pin`.")
 }
 
 // found logs the findings of a check.

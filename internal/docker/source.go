@@ -59,7 +59,7 @@ func (w *Witness) old(pushed *ipam.EngineView) error {
 	if age <= fresh {
 		return nil
 	}
-	return fmt.Errorf("the last view from berth witness is %s old", age.Round(time.Second))
+	return fmt.Errorf("the last report from berth witness is %s old", age.Round(time.Second))
 }
 
 // readEngine reads a view. Its time is the beginning of the reading.
@@ -84,7 +84,7 @@ func (w *Witness) accept(view *ipam.EngineView) error {
 			w.cfg.Host, w.cfg.Host)
 	case age > fresh:
 		return ipam.Refuse(ipam.ErrInvalid,
-			"the view was taken %s ago; a view older than %s does not show what runs now",
+			"the view was taken %s ago; a view older than %s does not show which containers run now",
 			age.Round(time.Second), fresh)
 	case age < -fresh:
 		return ipam.Refuse(ipam.ErrInvalid, "the view is from %s in the future: set the clock of its sender",

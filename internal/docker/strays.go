@@ -140,11 +140,11 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 	who := m.sight.container.Name
 	text := fmt.Sprintf("%s runs with %s, which is reserved for %s", m.sight.who(), r.Address, r.Owner)
 	if m.lease.Since.Before(r.Since) {
-		text += ", from before the reservation"
+		text += "; it got the address before the reservation was made"
 	}
 	brief := "reserved for " + r.Owner
 	if was := m.lease.Name; was != who && c.rulesOf(m.lease).Means(was, r.Owner) {
-		text += fmt.Sprintf("; its name was %s when it got that, and a reservation stays with the name", was)
+		text += fmt.Sprintf("; its name was %s when it got the address, and a reservation stays with the name", was)
 		brief += ", its former name"
 	}
 	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s again; or give %s the "+
@@ -168,9 +168,10 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 	} else {
 		text += " and which no container has:"
 	}
-	text += fmt.Sprintf(" start %s again with it (`docker run --ip`, or ipv4_address in an override file as `berth "+
+	text += fmt.Sprintf(" start %s again with the reserved address (`docker run --ip`, or ipv4_address in an "+
+		"override file as `berth "+
 		"compose` writes it), "+
-		"or stop it, `berth pin %s`, and start it", who, who)
+		"or stop it, run `berth pin %s`, and start it", who, who)
 	if instead == nil {
 		text += fmt.Sprintf("; to keep %s, end the reservation with `berth reservation rm %s --owner %s --ip %s`",
 			m.lease.Address, own.Network, own.Owner, own.Address)
@@ -200,7 +201,8 @@ type Astray struct {
 // IPv6 address and leave the IPv4 address to Berth.
 func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 	l := m.lease
-	if c.whoHas(own.Space, own.Address) != "" || !l.Since.After(own.Since) || l.Kind != ipam.Automatic || l.DHCP != nil ||
+	if c.whoHas(own.Space,
+		own.Address) != "" || !l.Since.After(own.Since) || l.Kind != ipam.Automatic || l.DHCP != nil ||
 		m.sight.network.Swarm || slices.ContainsFunc(m.sight.endpoint.Wanted, m.lease.Subnet.Contains) {
 		return nil
 	}
@@ -257,7 +259,7 @@ func (w *Witness) tellStrays(ctx context.Context, found []finding) {
 	if len(news) > 0 {
 		if err := w.cfg.Service.TellStrays(ctx, news); err != nil {
 			if ctx.Err() == nil {
-				w.log.WithError(err).Warn("cannot record containers that have addresses of others")
+				w.log.WithError(err).Warn("cannot record the events about containers that run with a wrong address")
 			}
 			return
 		}

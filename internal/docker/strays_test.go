@@ -30,12 +30,12 @@ func TestForeignHolder(t *testing.T) {
 		another's, from before it was reserved:
 			reserve odb 10.8.0.2 since=@-59m
 			-> foreign_holder 10.8.0.2 pool1
-			says from before the reservation
+			says it got the address before the reservation was made
 		its own, until it was renamed:
 			reserve odb 10.8.0.2
 			set lease2 name=odb
 			-> foreign_holder 10.8.0.2 pool1
-			says odb; its name was odb when it got that, and a reservation stays with the name: remove web
+			says odb; its name was odb when it got the address, and a reservation stays with the name: remove web
 		another's, that was replaced:
 			reserve odb 10.8.0.2 replaced
 			-> foreign_holder 10.8.0.2 pool1
@@ -51,7 +51,7 @@ func TestForeignHolder(t *testing.T) {
 		beside its own:
 			reserve web 10.8.0.8
 			-> owner_elsewhere 10.8.0.2 pool1
-			says not with 10.8.0.8, which is reserved for web and which no container has: start web again with it
+			says not with 10.8.0.8, which is reserved for web and which no container has: start web again with the reserved address
 		beside its own, by Compose's labels:
 			set container project=shop service=web number=2
 			reserve shop/web/2 10.8.0.8

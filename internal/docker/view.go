@@ -47,7 +47,7 @@ func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []str
 	view := ipam.EngineView{Networks: []ipam.EngineNetwork{}}
 	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
-		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
+		return ipam.EngineView{}, fmt.Errorf("cannot list the engine's networks: %w", err)
 	}
 	for _, n := range list.Items {
 		if n.Driver == nullDriver {
@@ -119,7 +119,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 				ref)
 	}
 	if err != nil {
-		return ipam.EngineView{}, fmt.Errorf("the engine's network %s: %w", ref, err)
+		return ipam.EngineView{}, fmt.Errorf("cannot read the engine's network %s: %w", ref, err)
 	}
 	view.Networks = []ipam.EngineNetwork{showNetwork(&answer.Network.Network)}
 	if err := readContainers(ctx, api, &view); err != nil {
@@ -135,7 +135,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineView) error {
 	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
-		return fmt.Errorf("the engine's containers: %w", err)
+		return fmt.Errorf("cannot list the engine's containers: %w", err)
 	}
 	p := newPlaces(view.Networks)
 	for i := range list.Items {
@@ -149,7 +149,7 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("the engine's network %s: %w", n.Name, err)
+			return fmt.Errorf("cannot read the engine's network %s: %w", n.Name, err)
 		}
 		p.fillGateways(&n)
 		there = append(there, n)

@@ -80,7 +80,7 @@ func (e *Engine) Watch(ctx context.Context) iter.Seq2[*ipam.EngineNews, error] {
 					return
 				}
 			case err := <-stream.Err:
-				yield(nil, fmt.Errorf("the engine's events: %w", cmp.Or(err, io.ErrUnexpectedEOF)))
+				yield(nil, fmt.Errorf("cannot follow the engine's events: %w", cmp.Or(err, io.ErrUnexpectedEOF)))
 				return
 			}
 		}

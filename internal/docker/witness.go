@@ -126,7 +126,7 @@ func New(cfg Config) *Witness {
 	if cfg.Engine != nil {
 		cfg.Roster.askWith(cfg.Engine.Locked)
 		cfg.Roster.first.await()
-		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it has not been asked yet"}
+		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "Berth has not asked the engine yet"}
 	}
 	return w
 }

@@ -24,7 +24,7 @@ func (s State) Check() error {
 		}
 		elastic[m.Elastic] = true
 		if other, taken := guest[m.Guest]; taken {
-			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest has one",
+			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest can have only one",
 				m.Guest, other, m.Elastic)
 		}
 		guest[m.Guest] = m.Elastic
@@ -51,17 +51,18 @@ func checkRanges(ranges []Range) ([]Range, error) {
 func checkRange(r Range) error {
 	switch {
 	case !plain(r.From), !plain(r.To):
-		return fmt.Errorf("range %s: an end is not an IPv4 or IPv6 address without a zone", r)
+		return fmt.Errorf("range %s: both ends must be IPv4 or IPv6 addresses without a zone", r)
 	case r.From.BitLen() != r.To.BitLen():
-		return fmt.Errorf("range %s has ends of two families", r)
+		return fmt.Errorf("range %s has one IPv4 end and one IPv6 end", r)
 	case r.To.Less(r.From):
 		return fmt.Errorf("range %s ends before it begins", r)
 	case r.OnCut != Withdraw && r.OnCut != Keep:
-		return fmt.Errorf("range %s: on a cut it would %q, which is neither %q nor %q", r, r.OnCut, Withdraw, Keep)
+		return fmt.Errorf("range %s: the action for a host that is cut off is %q, but must be %q or %q", r, r.OnCut,
+			Withdraw, Keep)
 	case r.TTL < 0:
 		return fmt.Errorf("range %s has a TTL of %s; it must not be negative", r, r.TTL)
 	case len(r.Announce) > 15, strings.ContainsAny(r.Announce, " \t\n\"/"):
-		return fmt.Errorf("range %s is announced on %q, which is not the name of a device", r, r.Announce)
+		return fmt.Errorf("range %s is announced on %q, which is not the name of a network device", r, r.Announce)
 	}
 	return nil
 }
@@ -70,9 +71,9 @@ func checkRange(r Range) error {
 func CheckMapping(m Mapping, ranges []Range) error {
 	switch {
 	case !plain(m.Elastic), !plain(m.Guest):
-		return fmt.Errorf("mapping of %s to guest %s: an end is not an address without a zone", m.Elastic, m.Guest)
+		return fmt.Errorf("mapping of %s to guest %s: both must be addresses without a zone", m.Elastic, m.Guest)
 	case m.Elastic.BitLen() != m.Guest.BitLen():
-		return fmt.Errorf("elastic address %s and guest %s are of two families", m.Elastic, m.Guest)
+		return fmt.Errorf("elastic address %s and guest %s must be both IPv4 or both IPv6", m.Elastic, m.Guest)
 	case !m.Subnet.Contains(m.Guest):
 		return fmt.Errorf("guest %s of elastic address %s is outside its subnet %s", m.Guest, m.Elastic, m.Subnet)
 	}

@@ -23,7 +23,8 @@ type Provider interface {
 }
 
 // ErrExpired is the error of a late Renew.
-var ErrExpired = errors.New("the time until which this host may answer has passed: ask for the wanted state again")
+var ErrExpired = errors.New("this host's permission to answer for the addresses has expired; the edge must get the " +
+	"wanted state from the daemon again")
 
 // Failure is an address that could not be applied.
 type Failure struct {

@@ -31,18 +31,18 @@ func TestCheck(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		a whole state
 		overlap | "from":"192.0.2.101" | "from":"192.0.2.100" | overlap
-		two families | "to":"192.0.2.101" | "to":"2001:db8::1" | two families
+		two families | "to":"192.0.2.101" | "to":"2001:db8::1" | one IPv4 end and one IPv6 end
 		backwards | "to":"192.0.2.101" | "to":"192.0.2.1" | ends before it begins
-		no end | "to":"192.0.2.101" | "to":"" | not an IPv4 or IPv6 address
-		on a cut | "on_cut":"keep","sooner" | "on_cut":"","sooner" | neither
+		no end | "to":"192.0.2.101" | "to":"" | must be IPv4 or IPv6 addresses
+		on a cut | "on_cut":"keep","sooner" | "on_cut":"","sooner" | must be "withdraw" or "keep"
 		a negative TTL | 5000000000 | -1 | must not be negative
-		a device with a quote | eth0","on_cut":"withdraw | eth0\"drop","on_cut":"withdraw | not the name of a device
-		a device with a line | eth0","on_cut":"withdraw | eth0\n}","on_cut":"withdraw | not the name of a device
-		a device that is a path | eth0","on_cut":"withdraw | ../all","on_cut":"withdraw | not the name of a device
+		a device with a quote | eth0","on_cut":"withdraw | eth0\"drop","on_cut":"withdraw | not the name of a network device
+		a device with a line | eth0","on_cut":"withdraw | eth0\n}","on_cut":"withdraw | not the name of a network device
+		a device that is a path | eth0","on_cut":"withdraw | ../all","on_cut":"withdraw | not the name of a network device
 		no range | "elastic":"192.0.2.10" | "elastic":"192.0.2.9" | lies in no range
 		elastic twice | "elastic":"192.0.2.101" | "elastic":"192.0.2.10" | mapped twice
-		guest twice | 172.30.1.3 | 172.30.1.2 | a guest has one
-		guest of another family | 172.30.1.3 | fd00::9 | of two families
+		guest twice | 172.30.1.3 | 172.30.1.2 | a guest can have only one
+		guest of another family | 172.30.1.3 | fd00::9 | both IPv4 or both IPv6
 		guest elsewhere | 172.30.1.3 | 172.30.2.3 | outside its subnet
 		a zone | fd00::2 | fe80::1%eth0 | without a zone
 	`) {

@@ -35,7 +35,7 @@ func (h *Hooks) programs() ([]string, error) {
 		}
 		if h.told[file] != err.Error() {
 			h.told[file] = err.Error()
-			h.log.WithField("file", file).Warn("this is not run as a hook: it " + err.Error())
+			h.log.WithField("file", file).Warn("this file does not run as a hook: it " + err.Error())
 		}
 	}
 	for file := range h.told {
@@ -59,7 +59,7 @@ func trusted(file string, uid int) error {
 	case !ownedBy(info, uid):
 		return errors.New("belongs to neither root nor the daemon's user: chown it")
 	case info.Mode().Perm()&0o022 != 0:
-		return errors.New("is writable for others than its owner: chmod go-w it")
+		return errors.New("is writable for users other than its owner: chmod go-w it")
 	case info.Mode().Perm()&0o111 == 0:
 		return errors.New("is not executable: chmod +x it")
 	}

@@ -192,25 +192,25 @@ func TestChangingDirectory(t *testing.T) {
 	h.take(t, "refused")
 	var told []string
 	for range 4 {
-		e := h.logged(t, "is not run as a hook")
+		e := h.logged(t, "does not run as a hook")
 		told = append(told, filepath.Base(fmt.Sprint(e.Data["file"]))+
-			strings.TrimPrefix(e.Message, "this is not run as a hook: it"))
+			strings.TrimPrefix(e.Message, "this file does not run as a hook: it"))
 	}
 	if want := []string{"dir is not a regular file", "link is not a regular file",
-		"text is not executable: chmod +x it", "writable is writable for others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
+		"text is not executable: chmod +x it", "writable is writable for users other than its owner: chmod go-w it"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	must(t, os.Chmod(filepath.Join(h.dir, "text"), 0o755))
 	ran("mended", "a", "a", "text") // the first run is for the refused event
 	must(t, os.Chmod(h.dir, 0o777))
 	h.take(t, "open")
-	if e := h.logged(t, "no hook ran"); !strings.Contains(fmt.Sprint(e.Data["error"]), "is writable for others") {
+	if e := h.logged(t, "no hook ran"); !strings.Contains(fmt.Sprint(e.Data["error"]), "is writable for users other") {
 		t.Errorf("logged %v", e.Data)
 	}
 	must(t, os.Chmod(h.dir, 0o755))
 	ran("closed", "a", "text")
 	for len(h.log) > 0 {
-		if e := <-h.log; strings.Contains(e.Message, "is not run") {
+		if e := <-h.log; strings.Contains(e.Message, "does not run") {
 			t.Errorf("told again: %s %v", e.Message, e.Data)
 		}
 	}
@@ -245,7 +245,7 @@ func TestOpenRefuses(t *testing.T) {
 	cfg := h.hooks.cfg
 	for dir, want := range map[string]string{
 		filepath.Join(h.root, "nothing"): "no such file", filepath.Join(h.root, "file"): "is not a directory",
-		filepath.Join(h.root, "open"): "writable for others",
+		filepath.Join(h.root, "open"): "writable for users other",
 	} {
 		must(t, os.WriteFile(filepath.Join(h.root, "file"), nil, 0o755))
 		if err := os.Mkdir(filepath.Join(h.root, "open"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

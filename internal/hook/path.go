@@ -50,8 +50,8 @@ func trustedWay(dir string, uid int) error {
 			return errors.New("is a symbolic link: give the directory that it leads to")
 		}
 		if links++; links > maxLinks || !ownedBy(info, uid) {
-			return fmt.Errorf("cannot be trusted, because its parent %s is a link of another user, or one of too "+
-				"many", next)
+			return fmt.Errorf("cannot be trusted, because its parent %s is another user's link, or the path has "+
+				"too many links", next)
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
@@ -82,7 +82,7 @@ func trustedDir(dir string, uid int, end bool) error {
 	case !ownedBy(info, uid):
 		return errors.New("belongs to neither root nor the daemon's user: chown it")
 	case info.Mode().Perm()&0o022 != 0 && (end || info.Mode()&os.ModeSticky == 0):
-		return errors.New("is writable for others than its owner: chmod go-w it")
+		return errors.New("is writable for users other than its owner: chmod go-w it")
 	}
 	return nil
 }

@@ -41,13 +41,13 @@ func TestWayToTheHooks(t *testing.T) {
 		sticky/hooks
 		way/hooks
 		link | is a symbolic link
-		open/hooks | $/open is writable for others
-		group/deep/hooks | $/group is writable for others
+		open/hooks | $/open is writable for users other
+		group/deep/hooks | $/group is writable for users other
 		theirs/hooks | $/theirs belongs to neither root
-		wrong/hooks | $/open is writable for others
-		drop/link/hooks | $/drop/link is a link of another user
-		drop | is writable for others
-		loop/hooks | one of too many
+		wrong/hooks | $/open is writable for users other
+		drop/link/hooks | $/drop/link is another user's link
+		drop | is writable for users other
+		loop/hooks | has too many links
 		nothing/hooks | no such file
 	`) {
 		row[1] = strings.Replace(row[1], "$", at(""), 1)

@@ -13,8 +13,8 @@ import (
 const Forms = `2h, 7d, 2026-11-17, "2026-11-17 10:00" or RFC 3339`
 
 // errForm names all accepted forms.
-var errForm = errors.New(`must be how long ago, such as 2h, 7d or 1d12h; a time in this machine's zone, such as ` +
-	`2026-11-17 or "2026-11-17 10:00"; or one with its zone, such as 2026-11-17T10:00:00Z (RFC 3339)`)
+var errForm = errors.New(`must be an age, such as 2h, 7d or 1d12h; a time in this machine's zone, such as ` +
+	`2026-11-17 or "2026-11-17 10:00"; or a time with its zone, such as 2026-11-17T10:00:00Z (RFC 3339)`)
 
 // maxDays is more than the age of any event, and fits a time.Duration.
 const maxDays = 100_000

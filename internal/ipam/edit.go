@@ -101,7 +101,7 @@ func (o *EditOptions) Fits(edits int) error {
 		return Refuse(ErrInvalid, "the list is empty; there is nothing to change")
 	}
 	if edits > most {
-		return Refuse(ErrInvalid, "%d changes are too many; one request %s 1 to %d", edits, verb, most)
+		return Refuse(ErrInvalid, "%d changes are too many; one request %s at most %d", edits, verb, most)
 	}
 	if o.Refused && !o.DryRun {
 		return Refuse(ErrInvalid, "only a dry run reports all refusals, and this request is not a dry run")

@@ -252,7 +252,7 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 		d.Failed = d.Failed || e.NetworkID == (ID{})
 	}
 	if d.Failed || len(d.B) != 0 {
-		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
+		return nil, fmt.Errorf("%w: event %d cannot be decoded", ErrDamaged, id)
 	}
 	return e, nil
 }

@@ -277,7 +277,7 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	}
 	l.Reservation = d.reservation()
 	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag|dhcpLeaseFlag|containerFlag|aheadFlag {
-		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
+		return nil, fmt.Errorf("%w: the lease of %s cannot be decoded", ErrDamaged, addr)
 	}
 	return l, nil
 }

@@ -52,7 +52,7 @@ func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) e
 	switch band := sub.StaticBand(addr); {
 	case n.Type == VIP:
 		return RefuseAs(WrongType, ErrInvalid, "network %s has the type vip, which allows only static reservations; "+
-			"reserve %s as one", n.Name, addr)
+			"make the reservation of %s static", n.Name, addr)
 	case !band.IsZero():
 		return RefuseAs(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band "+
 			"%s of network %s; reserve it as a static address, or leave it out", addr, owner, band, n.Name)

@@ -20,7 +20,7 @@ func ParseOwnerRule(text string) (OwnerRule, error) {
 		case to == nil || value == "":
 			return r, Refuse(ErrInvalid, "%q in the rule for %s is neither pool:NAME nor owner:PATH", part, pattern)
 		case *to != "":
-			return r, Refuse(ErrInvalid, "the rule for %s has %s: twice", pattern, key)
+			return r, Refuse(ErrInvalid, "the rule for %s gives more than one %s:...; give only one", pattern, key)
 		}
 		*to = value
 	}

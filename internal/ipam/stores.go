@@ -109,7 +109,7 @@ type Mending struct {
 }
 
 func (e *Mending) Error() string {
-	return fmt.Sprintf("it is being mended, and waits for %s", strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("the store is being mended, and Berth waits for %s", strings.Join(e.Missing, ", "))
 }
 
 // Helps returns the advice to repair the missing hosts.

@@ -116,7 +116,7 @@ func CheckNote(note string) error {
 	case !utf8.ValidString(note):
 		return Refuse(ErrInvalid, "the note %q is not UTF-8", note)
 	case n > maxNote:
-		return Refuse(ErrInvalid, "the note has %d characters; at most %d are kept", n, maxNote)
+		return Refuse(ErrInvalid, "the note has %d characters; at most %d are allowed", n, maxNote)
 	case strings.ContainsFunc(note, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return Refuse(ErrInvalid, "the note has characters that cannot be printed; write it on one line")
 	}

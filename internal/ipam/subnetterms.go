@@ -280,8 +280,8 @@ func (t LANTerms) CheckDHCP() error {
 				"alpha=eth0,beta=eno1", part)
 		}
 		if hosts[host] || two != (strings.Contains(t.DHCPParent, "=")) {
-			return Refuse(ErrInvalid, "%q names an interface twice: write one for all hosts, or one for each, such as "+
-				"alpha=eth0,beta=eno1", t.DHCPParent)
+			return Refuse(ErrInvalid, "%q gives a host two interfaces: write one interface for all hosts, or one for "+
+				"each host, such as alpha=eth0,beta=eno1", t.DHCPParent)
 		}
 		hosts[host] = true
 	}

@@ -38,7 +38,7 @@ func (n *Network) checkTags() error {
 // checkText refuses a text that is not one printable line of at most MaxText bytes.
 func checkText(what, text string) error {
 	if len(text) > MaxText {
-		return Refuse(ErrInvalid, "%s has %d bytes; at most %d are kept", what, len(text), MaxText)
+		return Refuse(ErrInvalid, "%s has %d bytes; at most %d are allowed", what, len(text), MaxText)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return Refuse(ErrInvalid, "%s has characters that cannot be printed; write it on one line", what)

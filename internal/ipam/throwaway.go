@@ -112,7 +112,7 @@ func DecodeEvents(id uint64, b []byte) ([]Event, error) {
 		all = append(all, *e.taking(actor, detail), e)
 	}
 	if !ok || s.Failed || d.Failed || len(d.B) != 0 || n == 0 || all[0].ID != 0 || release.Verb != LeaseReleased {
-		return nil, fmt.Errorf("%w: the events up to %d do not decode", ErrDamaged, id)
+		return nil, fmt.Errorf("%w: the events up to %d cannot be decoded", ErrDamaged, id)
 	}
 	ahead := release.aheadOf()
 	for i := range all {

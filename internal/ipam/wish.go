@@ -236,9 +236,10 @@ func (w *Wish) check() error {
 	case a.IsValid() && !w.family(a):
 		return fmt.Errorf("%s is not an IPv%d address, although that family is requested", a, w.Family)
 	case a.IsValid() && w.Pool != "" || w.None && (a.IsValid() || w.Pool != ""):
-		return fmt.Errorf("ip%d has two of an address, a pool, and none; give one of them", w.Slot)
+		return fmt.Errorf(`ip%d gives more than one of "address", "pool" and "none"; give only one`, w.Slot)
 	case a.IsValid() && w.Not.IsValid():
-		return fmt.Errorf("ip%d requests %s, and any address except %s; leave one of them out", w.Slot, a, w.Not)
+		return fmt.Errorf("ip%d requests the address %s, and also any address except %s; give only one of the two",
+			w.Slot, a, w.Not)
 	case w.Not.Is4In6() || w.Not.Zone() != "":
 		return fmt.Errorf("%s cannot be an address here; write it without a zone, and not mapped into IPv6",
 			w.Not)

@@ -136,8 +136,8 @@ func TestInterfaceChecked(t *testing.T) {
 	}{
 		{Interface{Action: "drop"}, `"drop" is not one of add, modify and remove`},
 		{Interface{Wishes: []Wish{{Slot: -1}}}, "ip-1 is not one of"},
-		{Interface{Wishes: []Wish{{Address: netip.MustParseAddr("192.0.2.1"), Pool: "front"}}}, "has two of an address, a pool, and none"},
-		{Interface{Action: ModifyInterface, Wishes: []Wish{{None: true, Pool: "front"}}}, "has two of an address, a pool, and none"},
+		{Interface{Wishes: []Wish{{Address: netip.MustParseAddr("192.0.2.1"), Pool: "front"}}}, "gives more than one of"},
+		{Interface{Action: ModifyInterface, Wishes: []Wish{{None: true, Pool: "front"}}}, "gives more than one of"},
 		{Interface{Wishes: []Wish{at(0, "::ffff:192.0.2.1")}}, "write 192.0.2.1"},
 		{Interface{Wishes: []Wish{at(0, "fe80::1%eth0")}}, "has a zone"},
 		{Interface{Wishes: []Wish{{Pool: "pool"}}}, "a special meaning"},

@@ -152,8 +152,9 @@ func (l *Listener) hear(ctx context.Context, n *ipam.NetworkInfo, parent string,
 		d.finding = ipam.Finding{Kind: ipam.UnprobedNetwork, Space: n.Space, Network: n.Name, Host: l.cfg.Host,
 			Seen: begun.UTC()}
 	}
-	d.finding.Detail = fmt.Sprintf("network %s should be probed by %s of host %s, but no edge can ask there (%s): "+
-		"Berth gives its addresses unprobed; start `berth edge`, or name another interface with `berth network "+
+	d.finding.Detail = fmt.Sprintf("network %s should be probed by %s of host %s, but no edge can probe there (%s): "+
+		"Berth gives the addresses of the network unprobed; start `berth edge`, or name another interface with "+
+		"`berth network "+
 		"modify %s --probe`",
 		n.Name, parent, l.cfg.Host, why, n.Name)
 	l.deaf[n.ID] = d
@@ -220,8 +221,10 @@ func (l *Listener) judge(lease *ipam.LeaseInfo, mac ipam.MAC, parent string, beg
 	f := ipam.Finding{Kind: ipam.ForeignAnswer, Space: lease.Space, Address: lease.Address, Network: lease.Network,
 		Host: l.cfg.Host, Owner: who, Seen: time.Now().UTC(), Lease: lease.ID, Subnet: lease.Subnet, MAC: mac,
 		Detail: fmt.Sprintf("a machine with MAC %s claims on the LAN behind %s that it has %s, which %s of host %s "+
-			"has with MAC %s: traffic reaches either; find that machine (the router and switches list its MAC), "+
-			"give it another address, and exclude what it keeps with `berth exclusion add`", mac, parent, lease.Address, who,
+			"has with MAC %s: traffic may reach either of them; find that machine (the router and switches list its "+
+			"MAC), "+
+			"give it another address, and exclude the addresses that it keeps with `berth exclusion add`", mac, parent,
+			lease.Address, who,
 			l.cfg.Host, own)}
 	l.heard[key] = f
 	l.cfg.Log.Warn(f.Detail)

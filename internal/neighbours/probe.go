@@ -182,7 +182,7 @@ func (p *Prober) exclude(ctx context.Context, n ipam.Unprobed, other ipam.LANNei
 		log.WithError(err).Debug("an address that answers has since been given, excluded or removed")
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("%s answers, but cannot be excluded: %w", other.Address, err)
+		return false, fmt.Errorf("%s answers, but Berth cannot exclude it: %w", other.Address, err)
 	}
 	log.Warn("a machine on the LAN has an address that is free in the records: Berth excludes it")
 	return true, nil

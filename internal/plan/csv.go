@@ -192,7 +192,7 @@ func (rd *reading[T]) record() ([]string, int) {
 	case errors.Is(err, io.EOF):
 		return nil, 0
 	case errors.As(err, &bad):
-		rd.Add(bad.StartLine, "the row cannot be read from its line %d, character %d, on: %v", bad.Line, bad.Column,
+		rd.Add(bad.StartLine, "the row cannot be read: line %d, character %d: %v", bad.Line, bad.Column,
 			bad.Err)
 		return nil, 0
 	case err != nil:
@@ -232,7 +232,7 @@ func (rd *reading[T]) head() bool {
 	}
 	for _, one := range rd.needs {
 		if !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && slices.Contains(one, c.names[0]) }) {
-			rd.Add(line, "there is no column %s, which %s need", strings.Join(one, " or "), rd.Noun)
+			rd.Add(line, "there is no column %s, which a table of %s needs", strings.Join(one, " or "), rd.Noun)
 		}
 	}
 	return len(rd.Problems) == 0
@@ -270,7 +270,7 @@ func (rd *reading[T]) next() bool {
 		return true // spreadsheets leave such rows
 	}
 	if len(cells) != len(rd.at) {
-		rd.Add(line, "the row has %d cells, and the header has %d", len(cells), len(rd.at))
+		rd.Add(line, "the row has %d cells, but the header has %d", len(cells), len(rd.at))
 		return true
 	}
 	if rd.status >= 0 && strings.EqualFold(strings.TrimSpace(cells[rd.status]), "container") {
@@ -319,7 +319,7 @@ func (rd *reading[T]) cells(row *T, cells []string, line int) {
 		}
 		if first, twice := from[c]; twice {
 			if !rd.same(c, cells[first], cells[i]) {
-				rd.Add(line, "%s is %q and %s is %q, which Berth treats as one; leave one of them "+
+				rd.Add(line, "%s is %q and %s is %q, but both columns mean the same; leave one of them "+
 					"empty", rd.header[first],
 					cells[first], rd.header[i], cells[i])
 			}

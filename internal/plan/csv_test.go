@@ -134,33 +134,33 @@ flat,,,,,,,,
 func TestBadCSV(t *testing.T) {
 	refused(t, `
 		subnets |  | 0: the table is empty; its first row names the columns: network, space, prefix, mask, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool
-		subnets | network,name\nnet1,lan\n | 1: there is no column prefix, which subnets need
+		subnets | network,name\nnet1,lan\n | 1: there is no column prefix, which a table of subnets needs
 		subnets | prefix,colour\n192.0.2.0/24,red\n | 1: there is no column "colour"; the columns are network, space, prefix
-		subnets | prefix,CIDR,vrf,space\n10.0.0.0/24,10.0.0.0/25,,\n10.0.0.0/24,,red,blue\n | 2: prefix is "10.0.0.0/24" and CIDR is "10.0.0.0/25", which Berth treats as one; leave one of them empty & 3: vrf is "red" and space is "blue", which Berth treats as one
-		addresses | address,device,virtual_machine\n10.0.0.1,a,b\n10.0.0.2,a,a\n | 2: device is "a" and virtual_machine is "b", which Berth treats as one
+		subnets | prefix,CIDR,vrf,space\n10.0.0.0/24,10.0.0.0/25,,\n10.0.0.0/24,,red,blue\n | 2: prefix is "10.0.0.0/24" and CIDR is "10.0.0.0/25", but both columns mean the same; leave one of them empty & 3: vrf is "red" and space is "blue", but both columns mean the same
+		addresses | address,device,virtual_machine\n10.0.0.1,a,b\n10.0.0.2,a,a\n | 2: device is "a" and virtual_machine is "b", but both columns mean the same
 		addresses | address,device\n10.0.0.1,A b\n10.0.0.2,A (b)\n10.0.0.3,A-b\n10.0.0.4,A b\n10.0.0.5,***\n | 3: "A b" and "A (b)" would both be the owner A-b; rename one of them & 4: "A b" and "A-b" would both be the owner & 6: "***" is not a valid owner: write a name such as web, a path such as shop/web/1, or a MAC address; a name has 1 to 63 letters, digits, '_', '.' and '-'
 		subnets | prefix,vrf\n10.0.0.0/24,***\n10.0.0.0/24,a b\n10.0.0.0/24,a-b\n | 2: "***" cannot name a space: use 1 to 63 letters & 4: "a b" and "a-b" would both be the space a-b
-		subnets | subnet,mask\n10.0.0.0,255.255.0.255\n10.0.0.0/24,255.255.255.128\n10.0.0.1,24\n10.0.0.0,\n,24\n | 2: prefix: invalid subnet "10.0.0.0/255.255.0.255": "255.255.0.255" is not a length & 3: the prefix is 10.0.0.0/24, and the mask 255.255.255.128; give one of them & 4: prefix: invalid subnet "10.0.0.1/24": it has host bits & 5: prefix: invalid subnet "10.0.0.0": it has no length & 6: the subnet has no prefix
-		subnets | prefix,name\n192.0.2.0/24\n | 2: the row has 1 cells, and the header has 2
+		subnets | subnet,mask\n10.0.0.0,255.255.0.255\n10.0.0.0/24,255.255.255.128\n10.0.0.1,24\n10.0.0.0,\n,24\n | 2: prefix: invalid subnet "10.0.0.0/255.255.0.255": "255.255.0.255" is not a length & 3: the prefix is 10.0.0.0/24, but the mask is 255.255.255.128; give only one of them & 4: prefix: invalid subnet "10.0.0.1/24": it has host bits & 5: prefix: invalid subnet "10.0.0.0": it has no length & 6: the subnet has no prefix
+		subnets | prefix,name\n192.0.2.0/24\n | 2: the row has 1 cells, but the header has 2
 		subnets | prefix,name\n,lan\n | 2: the subnet has no prefix
-		subnets | prefix\n"192.0.2.0/24\n | 2: the row cannot be read from its line 2, character 15, on: extraneous or missing
-		subnets | prefix,name\n192.0.2.0/24,a"b\n | 2: the row cannot be read from its line 2, character 15, on: bare
+		subnets | prefix\n"192.0.2.0/24\n | 2: the row cannot be read: line 2, character 15: extraneous or missing
+		subnets | prefix,name\n192.0.2.0/24,a"b\n | 2: the row cannot be read: line 2, character 15: bare
 		subnets | prefix\n192.0.2.5/24\n | 2: prefix: invalid subnet "192.0.2.5/24": it has host bits
 		subnets | prefix,gateway\n192.0.2.0/24,gw\n | 2: gateway: "gw" is not an IPv4 or IPv6 address
 		subnets | prefix\ncaf\xe9\n | 2: the line is not UTF-8
 		subnets | \ufeffCIDR;Network;Gateway;DHCP;Pool;Name\r\n192.0.2.0/24;net1;192.0.2.1;WAHR;;\r\n;;;;;\r\n | 2: DHCP: "WAHR" is neither on nor off (true or false, yes or no, 1 or 0)
 		subnets | prefix;network\n10.0.0.0/24;a\n10.0.0.1;b\n | 3: prefix: invalid subnet "10.0.0.1": it has no length
-		networks | name\n\n  \nnet1\n,x\n | 5: the row has 2 cells, and the header has 1
+		networks | name\n\n  \nnet1\n,x\n | 5: the row has 2 cells, but the header has 1
 		networks | name,space\n,lab\n | 2: the network has no name
 		networks | name,tags,links\na,site,alpha\nb,x=1;x=2,\n | 2: tags: "site" is not of the form KEY=VALUE & 2: links: "alpha" is not of the form HOST MODE LINK & 3: tags: the tag "x" is given twice
-		pools | network,name\nnet1,a\n | 1: there is no column start_address or range, which pools need
-		pools | start_address,range\n,\n10.0.0.1,10.0.0.2\n | 3: the row has a start and a range; give one of them
-		pools | start_address,end_address,name\n,10.0.0.2,a\n10.0.0.9,10.0.0.2,\n10.0.0.9/33,,\n10.0.0.9,2001:db8::1,\n | 2: the row has no start & 3: invalid range "10.0.0.9-10.0.0.2": it is reversed & 4: start_address: "33" is not a prefix length & 5: invalid range
-		reservations | address\n10.0.0.1\n | 1: there is no column owner or device or dns_name, which reservations need
-		reservations | address,owner,slot,until\n10.0.0.1,,,\n10.0.0.1,web,two,\n10.0.0.1,web,-1,tomorrow\n,,1,\n | 2: 10.0.0.1 has no owner & 3: slot: "two" is not a number from 0 on & 4: slot: "-1" is not a number & 4: until: "tomorrow" is not a time such as 2026-05-01T18:00:00Z & 5: the row has no owner
-		addresses | owner\nrtr\n | 1: there is no column address, which addresses need
+		pools | network,name\nnet1,a\n | 1: there is no column start_address or range, which a table of pools needs
+		pools | start_address,range\n,\n10.0.0.1,10.0.0.2\n | 3: the row has a start and a range; give only one of them
+		pools | start_address,end_address,name\n,10.0.0.2,a\n10.0.0.9,10.0.0.2,\n10.0.0.9/33,,\n10.0.0.9,2001:db8::1,\n | 2: the row has no start address & 3: invalid range "10.0.0.9-10.0.0.2": it is reversed & 4: start_address: "33" is not a prefix length & 5: invalid range
+		reservations | address\n10.0.0.1\n | 1: there is no column owner or device or dns_name, which a table of reservations needs
+		reservations | address,owner,slot,until\n10.0.0.1,,,\n10.0.0.1,web,two,\n10.0.0.1,web,-1,tomorrow\n,,1,\n | 2: 10.0.0.1 has no owner & 3: slot: "two" is not a whole number, 0 or more & 4: slot: "-1" is not a whole number, 0 or more & 4: until: "tomorrow" is not a time such as 2026-05-01T18:00:00Z & 5: the row has no owner
+		addresses | owner\nrtr\n | 1: there is no column address, which a table of addresses needs
 		addresses | address,owner\n,rtr\n | 2: the row has no address
-		networks | name,type,owner_rules\na,static,\nb,vip,web-*\nc,,web-*=pool\nd,,"a=pool:x;b=pool:x,pool:y"\ne,,a=pool:x;\n | 2: type: "static" is not a network type: write manual, dynamic or vip & 3: owner_rules: "web-*" is not an owner rule; write PATTERN=pool:NAME & 4: owner_rules: "pool" in the rule for web-* is neither pool:NAME nor owner:PATH & 5: owner_rules: the rule for b has pool: twice & 6: owner_rules: "" is not an owner rule
+		networks | name,type,owner_rules\na,static,\nb,vip,web-*\nc,,web-*=pool\nd,,"a=pool:x;b=pool:x,pool:y"\ne,,a=pool:x;\n | 2: type: "static" is not a network type: write manual, dynamic or vip & 3: owner_rules: "web-*" is not an owner rule; write PATTERN=pool:NAME & 4: owner_rules: "pool" in the rule for web-* is neither pool:NAME nor owner:PATH & 5: owner_rules: the rule for b gives more than one pool: & 6: owner_rules: "" is not an owner rule
 		subnets | prefix,static\n10.0.0.0/24,10.0.0.8+4;x\n | 2: static: invalid range "x"
 		addresses | address,owner,automatic\n10.0.0.1,rtr,true\n | 1: there is no column "automatic"
 	`, func(noun, text string) error {

@@ -109,7 +109,7 @@ func (r *subnetRow) checkMask() (err error) {
 	case !r.CIDR.IsValid():
 		return errors.New("the subnet has no prefix")
 	case r.Mask != "" && lengthOf(r.Mask) != strconv.Itoa(r.CIDR.Bits()):
-		return fmt.Errorf("the prefix is %s, and the mask %s; give one of them", r.CIDR, r.Mask)
+		return fmt.Errorf("the prefix is %s, but the mask is %s; give only one of them", r.CIDR, r.Mask)
 	}
 	if err != nil {
 		return fmt.Errorf("prefix: %w", err)
@@ -181,11 +181,11 @@ func rangeSheet(text string, add func(*ipam.PlannedNetwork, *rangeRow),
 func checkRange(r *rangeRow) (err error) {
 	switch {
 	case !r.Whole.IsZero() && r.From.IsValid():
-		return errors.New("the row has a start and a range; give one of them")
+		return errors.New("the row has a start and a range; give only one of them")
 	case !r.Whole.IsZero():
 		return nil
 	case !r.From.IsValid():
-		return errors.New("the row has no start")
+		return errors.New("the row has no start address")
 	case !r.To.IsValid():
 		r.To = r.From
 	}

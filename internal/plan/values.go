@@ -32,7 +32,7 @@ func wholeOf(p netip.Prefix) ipam.Range { return ipam.Range{IPRange: netipx.Rang
 func parseNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || text != strconv.Itoa(n) {
-		return 0, fmt.Errorf("%q is not a number from 0 on", text)
+		return 0, fmt.Errorf("%q is not a whole number, 0 or more", text)
 	}
 	return n, nil
 }

@@ -42,7 +42,7 @@ func ReadYAML(r io.Reader) (ipam.Plan, error) {
 		return ipam.Plan{}, d.Err()
 	}
 	if err := decoder.Decode(&further); err == nil {
-		d.Add(further.Line, "a second document begins here; a plan is only one")
+		d.Add(further.Line, "a second YAML document begins here; a plan must be a single document")
 	} else if !errors.Is(err, io.EOF) {
 		d.syntax(err)
 	}
@@ -73,10 +73,10 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
 func (d *document) syntax(err error) {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
-		d.Add(line, "it is not YAML: %s", m[2])
+		d.Add(line, "this is not valid YAML: %s", m[2])
 		return
 	}
-	d.Add(0, "it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	d.Add(0, "this is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
 // noun is what errors call a thing of a document, with its mandatory key and the error without that key.
@@ -155,7 +155,8 @@ func (d *document) settle(n *yaml.Node, said bool, thing any) {
 		p.Unplaced = unplaced(n)
 	case *ipam.PlannedElasticAddress:
 		if said && p.Instance == "" && (p.Network != "" || p.Guest != (netip.Addr{}) || p.EgressOnly) {
-			d.Add(n.Line, "the elastic address %s has no instance, which its other keys need", p.Address)
+			d.Add(n.Line, "the elastic address %s has no instance, which network, guest and egress_only need",
+				p.Address)
 		}
 		p.Account = cmp.Or(p.Account, ipam.DefaultAccount)
 	}

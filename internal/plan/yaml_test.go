@@ -120,14 +120,14 @@ func TestBadYAML(t *testing.T) {
 	refused(t, `
 		empty |  | 0: the document is empty
 		only a comment | # nothing\n | 0: the document is empty
-		no YAML | version: 1\nnetworks: [\n | 3: it is not YAML:
-		tabs | version: 1\nnetworks:\n\t- name: a\n | 3: it is not YAML: found character that cannot start any token
+		no YAML | version: 1\nnetworks: [\n | 3: this is not valid YAML:
+		tabs | version: 1\nnetworks:\n\t- name: a\n | 3: this is not valid YAML: found character that cannot start any token
 		no mapping | - a\n- b\n | 1: the plan is a list here, and must have keys: version, networks
 		a text | hello\n | 1: the plan is "hello" here
 		no version | networks: []\n | 1: the document has no version; write version: 1
 		newer | version: 2\n | 1: the document has version "2"; this Berth reads 1
-		two documents | version: 1\n---\nversion: 1\n | 2: a second document begins here
-		bad second document | version: 1\n---\n[\n | 4: it is not YAML
+		two documents | version: 1\n---\nversion: 1\n | 2: a second YAML document begins here
+		bad second document | version: 1\n---\n[\n | 4: this is not valid YAML
 		not UTF-8 | version: 1\n# caf\xe9\n | 2: the line is not UTF-8
 		UTF-16 | \xff\xfev\x00 | 1: the file is UTF-16; save it as UTF-8
 		unknown key | version: 1\nnetwork: []\n | 2: the plan has no key "network"; it has version, networks
@@ -160,7 +160,7 @@ func TestBadYAML(t *testing.T) {
 		static | HEAD   static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: 192.0.2.1}]\n | 4: static is "192.0.2.8/29" here, and must be a list & 7: invalid range "x" & 7: there is a mapping here, and a single value is expected
 		owner rule | HEAD   owner_rules:\n  - web-*=pool:web\n  - {name: web}\n | 5: a rule for owners is "web-*=pool:web" here, and must have keys: pattern, owner, pool & 6: a rule for owners has no key "name"; it has pattern, owner, pool
 		reservation of a range | HEAD   reservations:\n  - {owner: web, address: 192.0.2.0/24}\n | 5: "192.0.2.0/24" is not an IPv4 or IPv6 address
-		slot | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n | 5: "one" is not a number from 0 on & 5: "-1" is not a number from 0 on
+		slot | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n | 5: "one" is not a whole number, 0 or more & 5: "-1" is not a whole number, 0 or more
 		address automatic | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, automatic: true}\n | 5: an address has no key "automatic"
 		link | HEAD   links:\n  - {hostname: alpha}\n | 5: a link has no key "hostname"; it has host, mode, link
 		several | HEAD   sticky: a\n  space: [b]\n  colour: c\n | 4: "a" is neither & 5: there is a list & 6: a network has no key

@@ -131,7 +131,7 @@ func (l *links) bridge(link netlink.Link) []netip.Addr {
 	}
 	list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
-		l.err = errors.Join(l.err, fmt.Errorf("the addresses of %s: %w", link.Attrs().Name, err))
+		l.err = errors.Join(l.err, fmt.Errorf("listing the addresses of %s: %w", link.Attrs().Name, err))
 	}
 	var addrs []netip.Addr
 	for _, a := range list {

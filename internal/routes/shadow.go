@@ -68,7 +68,7 @@ func (r *Route) leadsTo(at *ipam.AttachmentInfo, gateway func(space string, addr
 // shadowed describes what a route does to a subnet. One of the same or greater length takes traffic for containers. A
 // shorter one loses traffic to the subnet.
 func shadowed(host string, at *ipam.AttachmentInfo, r ipam.HostRoute, seen time.Time) ipam.Finding {
-	hurt := fmt.Sprintf("packets of this host to %s go there, not to the containers", r.Prefix)
+	hurt := fmt.Sprintf("packets of this host to %s take that route, and do not reach the containers", r.Prefix)
 	if r.Prefix.Bits() < at.CIDR.Bits() {
 		hurt = fmt.Sprintf("this host cannot reach the addresses %s behind that route", at.CIDR)
 	}

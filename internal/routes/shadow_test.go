@@ -50,9 +50,9 @@ func TestShadowed(t *testing.T) {
 		want string // part of the detail; empty: nothing is found
 	}{
 		{"the same", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "tun0", "tun"),
-			"packets of this host to 10.30.0.0/24 go there"},
+			"packets of this host to 10.30.0.0/24 take that route"},
 		{"longer", []ipam.AttachmentInfo{attached()}, route("10.30.0.7/32", "wg0", "wireguard"),
-			"packets of this host to 10.30.0.7/32 go there"},
+			"packets of this host to 10.30.0.7/32 take that route"},
 		{"shorter", []ipam.AttachmentInfo{attached()}, route("10.0.0.0/8", "tun0", "tun"),
 			"the addresses 10.30.0.0/24 behind that route"},
 		{"to nowhere", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "", ""), "10.30.0.0/24 to nowhere"},

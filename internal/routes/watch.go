@@ -79,7 +79,8 @@ func (w *Watch) Check(ctx context.Context) []ipam.Finding {
 func (w *Watch) Run(ctx context.Context) error {
 	changed, err := w.cfg.Changes(ctx)
 	if err != nil {
-		w.cfg.Log.WithError(err).Warnf("changes of the host's routes are not reported: they are read every %s", every)
+		w.cfg.Log.WithError(err).Warnf("the kernel does not report changes of the host's routes: Berth reads the "+
+			"routes every %s", every)
 	}
 	again := time.NewTicker(every)
 	defer again.Stop()
@@ -110,7 +111,8 @@ func (w *Watch) tell(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text != "" && text != w.trouble {
-		w.cfg.Log.WithError(err).Warn("cannot check whether a route overlaps a subnet, or a Docker network a LAN")
+		w.cfg.Log.WithError(err).Warn("cannot check whether a route overlaps a subnet, or whether a Docker network " +
+			"overlaps a LAN")
 	}
 	w.trouble = text
 }
@@ -155,7 +157,7 @@ func (w *Watch) take(found []ipam.Finding) (fresh []ipam.Finding) {
 	}
 	for i := range w.found {
 		if f := &w.found[i]; !slices.ContainsFunc(found, same(f)) {
-			w.cfg.Log.Infof("this is over: %s", f.Detail)
+			w.cfg.Log.Infof("this finding has ended: %s", f.Detail)
 		}
 	}
 	w.found, w.noted = found, slices.Clone(found)
@@ -175,7 +177,7 @@ func (w *Watch) note(ctx context.Context, fresh []ipam.Finding) error {
 			defer w.mu.Unlock()
 			w.noted = slices.DeleteFunc(w.noted,
 				func(f ipam.Finding) bool { return slices.ContainsFunc(fresh[i:], same(&f)) })
-			return fmt.Errorf("the event of %s is not written: %w", f.Subnet, err)
+			return fmt.Errorf("cannot write the event about %s: %w", f.Subnet, err)
 		}
 	}
 	return nil

@@ -75,8 +75,8 @@ func (r *receiver) open(ctx context.Context) error {
 	}
 	switch {
 	case err != nil || at.Version != placeVersion:
-		r.log.WithField("file", r.path).WithError(err).Error("the position of a receiver cannot be read; it " +
-			"continues with new events")
+		r.log.WithField("file", r.path).WithError(err).Error("cannot read which events the receiver has; " +
+			"Berth sends it only new events")
 		r.at, r.lost = begin, &gap{Reason: reasonPlace}
 	case at.StoreID != r.cfg.StoreID || at.Mark.Host != last.Host:
 		r.at, r.lost = begin, &gap{Reason: reasonStore, Since: at.since()}
@@ -105,7 +105,8 @@ func (r *receiver) save() {
 		err = atomicfile.Write(r.path, append(text, '\n'))
 	}
 	if err != nil {
-		r.log.WithError(err).Warn("cannot save which events the receiver has; after a restart, some are sent again")
+		r.log.WithError(err).Warn("cannot save which events the receiver has; " +
+			"after a restart, Berth sends some of them again")
 		return
 	}
 	r.fresh = false

@@ -51,10 +51,10 @@ type gap struct {
 // The reasons for missing events.
 const (
 	reasonTrimmed = "the retention (--event-age, --event-count, --event-size) removed events before the receiver " +
-		"had taken them"
+		"accepted them"
 	reasonStore   = "the daemon has another store, or one that was restored to an earlier state"
 	reasonRefused = "the receiver has permanently refused an event"
-	reasonPlace   = "the position of the receiver was lost"
+	reasonPlace   = "the daemon no longer knew which events the receiver has"
 )
 
 func eventMessage(host string, e *ipam.Event) (message, error) {

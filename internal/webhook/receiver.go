@@ -187,7 +187,7 @@ func (r *receiver) send(ctx context.Context, m message) bool {
 		err := r.attempt(ctx, m)
 		if err == nil {
 			if failed > 0 {
-				r.log.WithField("attempts", failed+1).Info("the receiver takes events again")
+				r.log.WithField("attempts", failed+1).Info("the receiver accepts events again")
 			}
 			r.note(func(s *State) { s.Delivered++; s.Waiting, s.Error = time.Time{}, "" })
 			return true
@@ -203,7 +203,7 @@ func (r *receiver) send(ctx context.Context, m message) bool {
 		}
 		if no.count(refused, r.cfg.Clock.Now()) {
 			r.log.WithError(err).WithFields(logrus.Fields{"message": m.id, "attempts": no.tries}).Error(
-				"the receiver permanently refuses an event; the next one is sent")
+				"the receiver permanently refuses an event; Berth continues with the next event")
 			r.note(func(s *State) { s.Aside++; s.Waiting, s.Error = time.Time{}, "" })
 			return false
 		}
@@ -211,8 +211,8 @@ func (r *receiver) send(ctx context.Context, m message) bool {
 		if failed == 0 {
 			level = logrus.WarnLevel
 		}
-		r.log.WithError(err).WithField("message", m.id).Logf(level, "an event was not taken; the next try is in %s",
-			wait.Round(time.Millisecond))
+		r.log.WithError(err).WithField("message", m.id).Logf(level, "the receiver did not accept an event; the next "+
+			"try is in %s", wait.Round(time.Millisecond))
 		if r.due() {
 			r.save() // with what was accepted before
 		}

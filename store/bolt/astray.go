@@ -15,8 +15,8 @@ import (
 // find is not acknowledged.
 
 // adviceAstray is the end of an error about a file that is not at its path.
-const adviceAstray = "so the next start would not find new leases, and Berth gives nothing: move the file back, or " +
-	"let the daemon write its state there (`berth state save`); `berth state backup` still works"
+const adviceAstray = "so the next start would not find new leases, and Berth gives no addresses: move the file back, " +
+	"or let the daemon write its state there (`berth state save`); `berth state backup` still works"
 
 // astray returns why the path no longer leads to the open file, or nil. The error wraps store.ErrAstray.
 func (s *Store) astray(h *handle) error {
@@ -30,13 +30,13 @@ func (s *Store) astray(h *handle) error {
 	case err == nil && there.Dev == held.Dev && there.Ino == held.Ino && held.Nlink > 0:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: %s is not the open file, which was %s, %s", store.ErrAstray, path,
-			became(&held), adviceAstray)
+		return fmt.Errorf("%w: %s is not the file that Berth has open, which was %s, %s", store.ErrAstray,
+			path, became(&held), adviceAstray)
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%w: %s no longer exists, it was %s, %s", store.ErrAstray, path, became(&held),
+		return fmt.Errorf("%w: %s no longer exists (it was %s), %s", store.ErrAstray, path, became(&held),
 			adviceAstray)
 	}
-	return fmt.Errorf("%w: Berth cannot see whether %s is still the open file (%w), so it gives nothing",
+	return fmt.Errorf("%w: Berth cannot see whether %s is still the open file (%w), so it gives no addresses",
 		store.ErrAstray, path, err)
 }
 

@@ -21,16 +21,17 @@ var taken = []struct {
 	kept bool // Save keeps the other file that is in the place
 }{
 	{"directory removed", func(t *testing.T, path, _ string) { must(t, os.RemoveAll(filepath.Dir(path))) },
-		"no longer exists, it was removed", false}, {"file " +
+		"no longer exists (it was removed)", false}, {"file " +
 		"removed", func(t *testing.T, path, _ string) { must(t, os.Remove(path)) },
-		"no longer exists, it was removed", false}, {"file " +
+		"no longer exists (it was removed)", false}, {"file " +
 		"moved", func(t *testing.T, path, _ string) { must(t, os.Rename(path, path+".away")) },
 		"it was moved elsewhere", false},
 	{"copy moved over it", func(t *testing.T, path, copied string) { must(t, os.Rename(copied, path)) },
-		"is not the open file, which was removed", true}, {"a link in its place", func(t *testing.T, path, _ string) {
+		"is not the file that Berth has open, which was removed", true}, {"a link in its place", func(t *testing.T,
+		path, _ string) {
 		must(t, os.Rename(path, path+".away"))
 		must(t, os.Symlink(path+".away", path))
-	}, "is not the open file", true},
+	}, "is not the file that Berth has open", true},
 }
 
 // TestFileGone: if an open file was removed or exchanged, no write is acknowledged that the next start would not

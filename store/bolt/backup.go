@@ -27,7 +27,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	defer s.leave(h)
 	return writeBackup(ctx, path, func(temp *os.File) error { return s.copyTo(ctx, h, temp) }, func(r Report) error {
 		if r.ID != s.id {
-			return fmt.Errorf("it has the store id %s, not %s", r.ID, s.id)
+			return fmt.Errorf("the written file has the store id %s, not %s", r.ID, s.id)
 		}
 		return nil
 	})

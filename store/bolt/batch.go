@@ -237,8 +237,8 @@ func (c *committer) commitBatch(b *batch) error {
 	}
 	// Writes to a file that was removed meanwhile last only as long as this process, so they are not acknowledged.
 	if err := c.astray(); err != nil {
-		return c.stop(fmt.Errorf("%w: it was removed during a write (%w); then restart the daemon, because only a "+
-			"new read of the file shows its contents", store.ErrUnknown, err))
+		return c.stop(fmt.Errorf("%w: the state's file was removed or replaced during a write (%w); after that, "+
+			"restart the daemon, because only a new read of the file shows its contents", store.ErrUnknown, err))
 	}
 	return nil
 }
@@ -275,8 +275,8 @@ func (c *committer) rollback(btx *bbolt.Tx) {
 // the kernel may have dropped what it could not write. So writes are not retried.
 func (c *committer) commitFailed(id int, err error) error {
 	if isNoSpace(err) && c.h.committedBefore(uint64(id)) {
-		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it continues by itself",
-			store.ErrNoSpace, c.s.files.db, err)
+		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk; then Berth continues by "+
+			"itself", store.ErrNoSpace, c.s.files.db, err)
 		if c.full == nil {
 			c.s.log.Error(full)
 		}
@@ -287,7 +287,7 @@ func (c *committer) commitFailed(id int, err error) error {
 }
 
 func (c *committer) breakOff(err error) error {
-	return c.stop(fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon restarts, "+
+	return c.stop(fmt.Errorf("%w: writing the state %s failed (%v): Berth refuses writes until the daemon restarts, "+
 		"because only a new read of the file shows its contents; check its disk first", store.ErrUnknown,
 		c.s.files.db, err))
 }

@@ -76,10 +76,10 @@ func runChild(ctx context.Context, path string, f *os.File, limit time.Duration)
 	case code == exitLocked:
 		return r, lockedError(path, path, "")
 	case code == exitCrashed:
-		r.Problems, err = []string{cut("bbolt breaks down on it: " + line)}, nil
+		r.Problems, err = []string{cut("bbolt crashes when it reads the file: " + line)}, nil
 	}
 	if err != nil {
-		return r, fmt.Errorf("check the state %s in a process of its own: %w: %s", path, err, line)
+		return r, fmt.Errorf("check the state %s in a separate process: %w: %s", path, err, line)
 	}
 	return r, nil
 }
@@ -221,18 +221,18 @@ func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 		}
 		end := id + 1 + p.OverflowCount
 		if end > r.Pages {
-			r.problem("page %d reaches out of the file", id)
+			r.problem("page %d extends beyond the end of the file", id)
 			return
 		}
 		for next := id + 1; next < end; next++ {
 			if p, err := tx.Page(next); err != nil || p.Type == free {
-				r.problem("page %d is free and used", next)
+				r.problem("page %d is both free and in use", next)
 				break
 			}
 		}
 		page := file[id*r.PageSize : end*r.PageSize]
 		if !within(page) {
-			r.problem("page %d has an entry that reaches out of it", id)
+			r.problem("page %d has an entry that extends beyond the page", id)
 		}
 		id = end
 		if p.Type != "freelist" {
@@ -243,7 +243,7 @@ func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 		}
 	}
 	if listed != r.Free && len(r.Problems) == 0 {
-		r.problem("the list of free pages has %d entries, and %d pages are free", listed, r.Free)
+		r.problem("the list of free pages has %d entries, but %d pages are free", listed, r.Free)
 	}
 }
 

@@ -174,11 +174,11 @@ var damages = []struct {
 	}, "does not hold a store id"},
 	// bbolt's own check finds none of these four.
 	{"a page that reaches into a free one", pageOf("leaf", func(kind string) bool { return kind == free }, 12, 1),
-		"is free and used; berth state restore"},
+		"is both free and in use; berth state restore"},
 	{"a page that reaches out of the file", pageOf("leaf", anyKind, 12, 1<<30),
-		"reaches out of the file; berth state restore"},
+		"extends beyond the end of the file; berth state restore"},
 	{"an entry that reaches out of its page", pageOf("branch", anyKind, pageHeader+4, 5000),
-		"has an entry that reaches out of it; berth state restore"},
+		"has an entry that extends beyond the page; berth state restore"},
 	{"a list of free pages that is too long", pageOf("freelist", anyKind, 8, 500<<16|0x10),
 		"the list of free pages has 500 entries; berth state restore"},
 	{"one flipped bit in a record", func(t *testing.T, path string) {
@@ -309,7 +309,7 @@ func TestChildFails(t *testing.T) {
 	_, err = io.CopyN(short, f, 8192)
 	must(t, err)
 	if r, err := runChild(ctx, path, short, time.Minute); err != nil || len(r.Problems) != 1 ||
-		!strings.Contains(r.Problems[0], "bbolt breaks down on it: ") {
+		!strings.Contains(r.Problems[0], "bbolt crashes when it reads the file: ") {
 		t.Errorf("a file on which bbolt faults: %v, %v", r.Problems, err)
 	}
 }

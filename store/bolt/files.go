@@ -139,8 +139,8 @@ func (f files) compareID(id string) error {
 	}
 	if beside != id {
 		return fmt.Errorf("%w: %s holds the store %s, but %s says that %s belongs there: the file was replaced; put "+
-			"the right one back, or a backup with `berth state restore FILE`; if this one is right, remove %s",
-			store.ErrCorrupt, f.db, id, f.id, beside, f.id)
+			"the right file back, or restore a backup with `berth state restore FILE`; if this file is right, remove "+
+			"%s", store.ErrCorrupt, f.db, id, f.id, beside, f.id)
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ func (f files) readID() (string, error) {
 	}
 	id := string(bytes.TrimSpace(b))
 	if !validID(id) {
-		return "", fmt.Errorf("%w: %s does not hold a store id: if %s is known to be right, remove %s and start again",
-			store.ErrCorrupt, f.id, f.db, f.id)
+		return "", fmt.Errorf("%w: %s does not hold a store id: if you are sure that %s is the right state, remove %s "+
+			"and start again", store.ErrCorrupt, f.id, f.db, f.id)
 	}
 	return id, nil
 }
@@ -220,8 +220,8 @@ func createNew(path string) (*os.File, error) {
 func openPlain(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link, which no file of a state may be: remove it, or give the "+
-			"directory that it leads to as --state", path)
+		return nil, fmt.Errorf("%s is a symbolic link, but a file of the state must not be a link: remove the link, "+
+			"or give the directory that it leads to as --state", path)
 	}
 	return f, err
 }

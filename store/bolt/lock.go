@@ -94,10 +94,10 @@ func lockedError(state, locked, note string) error {
 	if pid := lockHolder(locked); pid > 0 {
 		who = fmt.Sprintf("process %d (%s)", pid, commandOf(pid))
 	} else if note != "" {
-		who = note + ", as it saw itself (it runs in another pid namespace)"
+		who = note + " (in another pid namespace, where it has this number)"
 	}
-	return fmt.Errorf("%w: the state %s is in use by %s: stop it, or give this one another --state", store.ErrLocked,
-		state, who)
+	return fmt.Errorf("%w: the state %s is in use by %s: stop that process, or give this command another --state",
+		store.ErrLocked, state, who)
 }
 
 // lockHolder finds the process that holds a flock on path in /proc/locks, or returns 0. The device number there can

@@ -47,7 +47,7 @@ func parseMeta(b []byte, id uint64) (meta, error) {
 	_, _ = sum.Write(m[:56]) // a hash never fails
 	switch {
 	case order.Uint32(m) != boltMagic:
-		return meta{}, fmt.Errorf("does not begin like one")
+		return meta{}, fmt.Errorf("does not begin like a meta page")
 	case order.Uint32(m[4:]) != boltVersion:
 		return meta{}, fmt.Errorf("has the bbolt version %d, not %d", order.Uint32(m[4:]), boltVersion)
 	case order.Uint64(m[56:]) != sum.Sum64():
@@ -61,7 +61,7 @@ func parseMeta(b []byte, id uint64) (meta, error) {
 		txid:     order.Uint64(m[48:]),
 	}
 	if r.pageSize < 1024 || r.pageSize > 64<<10 || r.pageSize&(r.pageSize-1) != 0 {
-		return meta{}, fmt.Errorf("names the page size %d", r.pageSize)
+		return meta{}, fmt.Errorf("has the invalid page size %d", r.pageSize)
 	}
 	return r, nil
 }

@@ -51,7 +51,7 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 	done := Restored{}
 	done.Report, err = f.stage(ctx, func(w *os.File) error { return mendedCopy(ctx, w, db) })
 	if err != nil {
-		return Restored{}, fmt.Errorf("the copy cannot be repaired, nothing was changed: %w", err)
+		return Restored{}, fmt.Errorf("a copy of the state cannot be repaired; nothing was changed: %w", err)
 	}
 	done.Kept, err = f.exchange(report.ID, now)
 	return done, err

@@ -52,7 +52,7 @@ func restore(ctx context.Context, from, statePath string, force bool, now time.T
 	}
 	defer backup.Close()
 	if done.Report, err = f.stage(ctx, copyOf(ctx, backup)); err != nil {
-		return Restored{}, fmt.Errorf("copy the backup, nothing was changed: %w", err)
+		return Restored{}, fmt.Errorf("copy the backup (nothing was changed): %w", err)
 	}
 	done.Kept, err = f.exchange(done.Report.ID, now)
 	return done, err
@@ -90,7 +90,7 @@ func (f files) mayRestore(ctx context.Context, from string, force bool) (backup 
 		return nil, done, err
 	}
 	if done.Report, err = checkFile(ctx, from, backup); err != nil {
-		err = fmt.Errorf("the backup cannot be used, nothing was changed: %w", err)
+		err = fmt.Errorf("the backup cannot be used; nothing was changed: %w", err)
 	} else {
 		done.OtherStore, err = f.replaceable(ctx, done.Report.ID, force)
 	}
@@ -129,7 +129,7 @@ func openBackup(f files, from string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(backup.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		_ = backup.Close()
-		return nil, fmt.Errorf("%s is a state in use, not a backup: make one with `berth state backup FILE`: %w",
+		return nil, fmt.Errorf("%s is a state in use, not a backup: make a backup with `berth state backup FILE`: %w",
 			from, lockedError(from, from, ""))
 	}
 	return backup, nil
@@ -146,9 +146,8 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	}
 	if _, err := os.Lstat(f.db); errors.Is(err, fs.ErrNotExist) {
 		if other != "" && !force {
-			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it "+
-				"anyway, force it",
-				id, f.db, other)
+			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore the "+
+				"backup anyway, force the restore (--force)", id, f.db, other)
 		}
 		return other, nil
 	}
@@ -192,7 +191,7 @@ func (f files) keptName(now time.Time) string {
 func (f files) exchange(id string, now time.Time) (kept string, err error) {
 	if kept = f.keptName(now); kept != "" {
 		if err := keep(f.db, kept); err != nil {
-			return "", fmt.Errorf("keep the old state, nothing was changed: %w", spaceError(err))
+			return "", fmt.Errorf("keep the old state (nothing was changed): %w", spaceError(err))
 		}
 	}
 	if err := os.Remove(f.id); err != nil && !errors.Is(err, fs.ErrNotExist) {

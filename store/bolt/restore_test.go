@@ -121,7 +121,7 @@ func TestRestoreOverALiveState(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		_, err := Restore(ctx, backup, path, force)
 		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "process ") ||
-			!strings.Contains(err.Error(), "stop it") {
+			!strings.Contains(err.Error(), "stop that process") {
 			t.Errorf("forced %t: %v", force, err)
 		}
 	}

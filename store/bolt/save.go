@@ -45,8 +45,8 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 		return done, *gone
 	}
 	if err := s.files.makeDir(); err != nil {
-		return done, fmt.Errorf("%w; write a backup elsewhere with `berth state backup FILE`, and put that back with "+
-			"`berth state restore`", err)
+		return done, fmt.Errorf("%w; write a backup elsewhere with `berth state backup FILE`, and restore that backup "+
+			"with `berth state restore`", err)
 	}
 	if err := s.relock(ctx, now); err != nil {
 		return done, err
@@ -55,7 +55,7 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 		return done, err
 	}
 	if _, err := s.files.stage(ctx, func(w *os.File) error { return s.copyTo(ctx, old, w) }); err != nil {
-		return done, fmt.Errorf("write the state again, nothing was changed: %w", err)
+		return done, fmt.Errorf("write the state again (nothing was changed): %w", err)
 	}
 	if done.Kept, err = s.files.exchange(s.id, now); err != nil {
 		return done, err
@@ -104,7 +104,7 @@ func (s *Store) exchange(h *handle) {
 // closeOld closes a file that Save has replaced.
 func (s *Store) closeOld(h *handle) {
 	if err := h.close(false); err != nil {
-		s.log.WithError(err).Warnf("the file that was %s could not be closed", s.files.db)
+		s.log.WithError(err).Warnf("Berth could not close the old file of %s", s.files.db)
 	}
 }
 

@@ -16,6 +16,6 @@ func unseal(key, stored []byte) ([]byte, error) {
 }
 
 const (
-	adviceRecord  = ": `berth state check` lists everything that is damaged, `berth state restore FILE` puts a backup in its place"
+	adviceRecord  = ": `berth state check` lists all damage; `berth state restore FILE` puts back a backup"
 	adviceRestore = ": put a backup in its place with `berth state restore FILE`"
 )

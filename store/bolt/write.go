@@ -32,8 +32,8 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 		return errors.Join(w.write(fill), w.db.Close())
 	}, func(r Report) error {
 		if r.ID != id || r.Records != w.records {
-			return fmt.Errorf("it has %d records of the store %s, but %d of %s were written", r.Records, r.ID,
-				w.records, id)
+			return fmt.Errorf("the file has %d records of the store %s, but Berth wrote %d of the store %s",
+				r.Records, r.ID, w.records, id)
 		}
 		return nil
 	})

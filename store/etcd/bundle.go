@@ -41,7 +41,8 @@ func (b *bundle) records() []rec {
 	writes, err := parseChunk(b.chunk)
 	if err != nil {
 		name := []byte(b.name)
-		err = fmt.Errorf("%w: the records in one write with %s: %w", store.ErrCorrupt, record.Quote(name), err)
+		err = fmt.Errorf("%w: the record %s and the records written with it: %w", store.ErrCorrupt, record.Quote(name),
+			err)
 		return []rec{{key: name, value: b.chunk, mod: b.mod, in: b, bad: err}}
 	}
 	all := make([]rec, len(writes))

@@ -55,8 +55,8 @@ func (s *Store) inTime(calls []*call) []*call {
 			picked = append(picked, k)
 		case !k.begin(): // its caller no longer waits
 		case k.runs > 1:
-			k.finish(fmt.Errorf("%w: after %d attempts, others had changed its data each time, or etcd did not answer",
-				store.ErrAway, k.runs))
+			k.finish(fmt.Errorf("%w: the change was tried %d times; each time another host had changed the same data, "+
+				"or etcd did not answer", store.ErrAway, k.runs))
 		default:
 			k.finish(s.awayError())
 		}

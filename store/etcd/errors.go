@@ -84,7 +84,7 @@ func (m *members) explain(err error) error {
 			"its alarm",
 			store.ErrAway, store.ErrNoSpace, where, text)
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return fmt.Errorf("%w: etcd at %s takes no request of this size (%w): start its members with a larger "+
+		return fmt.Errorf("%w: etcd at %s refuses a request of this size (%w): start its members with a larger "+
 			"--max-request-bytes", store.ErrTooLarge, where, text)
 	case code(err) == codes.OK: // not an error of etcd
 		return err

@@ -44,7 +44,7 @@ func (f *feed) run() {
 		if f.afresh.Swap(false) {
 			if err := f.s.reload(); err != nil {
 				if !isBack(err) {
-					f.s.log.Warnf("the shared store cannot be read again: %v", err)
+					f.s.log.Warnf("Berth must read the whole shared store again, but cannot yet: %v", err)
 				}
 				f.afresh.Store(true)
 				pause(f.s.ctx, try)

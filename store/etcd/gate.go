@@ -55,7 +55,7 @@ func (s *Store) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	}
 	if v.full = err; err != nil {
 		s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
-			"continues it", err)
+			"finishes it", err)
 	}
 	return v
 }
@@ -87,7 +87,7 @@ func (g gateValue) String() string {
 func parseGate(value []byte) (gateValue, error) {
 	var g gateValue
 	if err := json.Unmarshal(value, &g); err != nil {
-		return g, fmt.Errorf("%w: the gate holds %q", store.ErrCorrupt, value)
+		return g, fmt.Errorf("%w: the record of an unfinished large update has the value %q", store.ErrCorrupt, value)
 	}
 	return g, nil
 }

@@ -86,8 +86,8 @@ func (m meta) check(where string) error {
 		return fmt.Errorf("%w: %s holds data that is not from Berth: choose another prefix (--etcd-prefix)",
 			errForeign, where)
 	case m.Version > format:
-		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one",
-			errForeign, where, m.Version, format)
+		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; the Berth on this host reads up to %d): "+
+			"update Berth on this host", errForeign, where, m.Version, format)
 	}
 	return nil
 }

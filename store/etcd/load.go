@@ -170,8 +170,9 @@ func (s *Store) expected(n *snapshot, f found) error {
 	case n.about == nil:
 		return s.missing(f)
 	case s.cfg.Cluster != "" && n.about.Cluster != s.cfg.Cluster:
-		return fmt.Errorf("%w: under %s is the cluster %s, but this host belongs to %s: check --etcd-endpoints and "+
-			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.about.Cluster, s.cfg.Cluster)
+		return fmt.Errorf("%w: the data under %s belongs to the cluster %s, but this host belongs to the cluster %s: "+
+			"check --etcd-endpoints and --etcd-prefix", errForeign, s.where(s.layout.prefix), n.about.Cluster,
+			s.cfg.Cluster)
 	}
 	return s.check(f)
 }

@@ -136,8 +136,8 @@ func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why er
 		s.commit.doubt = &doubt{m: m, why: text, since: time.Now(), over: make(chan struct{})}
 		s.commit.mu.Unlock()
 		s.pulse.hurry()
-		unknown := fmt.Errorf("%w: etcd did not report the outcome of a commit (%v): Berth is finding out; a "+
-			"completed write stays", store.ErrUnknown, said{why})
+		unknown := fmt.Errorf("%w: etcd did not report whether it made the write (%v): Berth is finding out; if etcd "+
+			"made the write, it stays", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: text}
 	case committed:
 		v := s.committed(b, m, n, rev, rev)

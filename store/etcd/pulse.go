@@ -121,14 +121,14 @@ func (s *Store) clear(ctx context.Context) {
 			return
 		}
 		s.feed.again()
-		s.log.Warn("an unanswered commit can no longer be told from one that did not happen; Berth reads everything " +
-			"again")
+		s.log.Warn("etcd did not answer a commit, and Berth can no longer find out whether it was written; Berth " +
+			"reads everything again")
 	case err != nil:
 		s.reach.wrote(err) // etcd may answer and have no space for a write
 		return
 	default:
-		s.log.Infof("the outcome of the unanswered commit is known: it is %s",
-			map[bool]string{true: "there", false: "not there, and never will be"}[committed])
+		s.log.Infof("the outcome of the unanswered commit is known: it was %s",
+			map[bool]string{true: "written", false: "not written, and never will be"}[committed])
 		if committed {
 			s.answered.Store(max(s.answered.Load(), rev))
 		}

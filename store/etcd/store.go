@@ -42,7 +42,7 @@ import (
 // errForeign means that the prefix has another cluster of Berth than expected, something else, or a newer Berth.
 var errForeign = errors.New("this is not the shared store that was expected")
 
-var errClosed = fmt.Errorf("%w: the handle on etcd", store.ErrClosed)
+var errClosed = fmt.Errorf("%w: Berth has closed its connection to etcd", store.ErrClosed)
 
 // Config says where the store is and how to reach it. Endpoints is mandatory.
 type Config struct {

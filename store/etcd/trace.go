@@ -106,7 +106,7 @@ func (t *trace) missing(f found, emptied string) *store.Back {
 		b.Why = fmt.Sprintf("etcd lacks %d of its writes, %d of them from this host: it was restored to an earlier "+
 			"state", b.All, b.Own)
 	case f.place != 0 && f.before.Place != 0 && f.place != f.before.Place:
-		b.Why = fmt.Sprintf("this is another etcd than before (its cluster id is %x, and was %x): a restored "+
+		b.Why = fmt.Sprintf("this is not the same etcd as before (its cluster id is %x, and was %x): a restored "+
 			"snapshot may lack later writes", f.place, f.before.Place)
 	case f.rev != 0 && f.rev < f.before.Revision:
 		b.Why = fmt.Sprintf("etcd has the revision %d, and had %d before: it was restored to an earlier "+
@@ -245,7 +245,7 @@ func (s *Store) check(f found) error {
 	before := s.trace.distrusted()
 	err := s.trace.check(f, s.emptied())
 	if err != nil && s.trace.distrusted() != before && s.members.opened.Load() { // before that, Open reports it
-		s.log.Errorf("%v; Berth gives nothing of it until it is mended (`berth state mend`)", err)
+		s.log.Errorf("%v; Berth gives no addresses from the shared store until you mend it (`berth state mend`)", err)
 		s.feed.restart() // it must report nothing more
 	}
 	return err

@@ -56,7 +56,7 @@ func (s *Store) freshen(ctx context.Context) error {
 	defer cancel()
 	err := s.mirror.wait(own, s.answered.Load())
 	if err != nil && ctx.Err() == nil {
-		return errors.Join(s.awayError(), errors.New("the last write cannot be read yet"))
+		return errors.Join(s.awayError(), errors.New("Berth cannot read its last write yet"))
 	}
 	return err
 }

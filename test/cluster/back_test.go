@@ -93,7 +93,7 @@ func (tr *trial) mend() {
 		}
 		out, err := h.berth("state", "mend", "--yes")
 		lab.Must(tr.t, err)
-		if all := strings.Contains(out, "and all hosts are"); all != (i == len(order)-1) ||
+		if all := strings.Contains(out, "and so are all other hosts"); all != (i == len(order)-1) ||
 			strings.Contains(out, "has two holders") {
 			tr.t.Errorf("host %s, the %d. to mend, says:\n%s", h.name, i+1, out)
 		}

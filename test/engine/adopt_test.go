@@ -62,5 +62,5 @@ func TestAdopt(t *testing.T) {
 		}
 	}
 	h.finds()
-	h.berthRefuses([]string{n, "from this Berth already"}, "adopt", n, "--name", h.name())
+	h.berthRefuses([]string{n, "already has its addresses"}, "adopt", n, "--name", h.name())
 }

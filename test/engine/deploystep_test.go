@@ -131,7 +131,7 @@ func (w *worked) changes() {
 
 	before := w.ids()
 	w.set("round", "3", "drain", "echo it is busy; exit 4")
-	w.fails("it was not drained, and continues: it ended with exit code 4; it said \"it is busy\"")
+	w.fails("it was not drained, so it keeps running: it ended with exit code 4; it said \"it is busy\"")
 	w.wants("a drain fails", "migrate_2", "drain")
 	w.same("a drain fails: the containers", before, w.ids())
 	w.set("round", "2", "drain", "true")
@@ -145,7 +145,7 @@ func (w *worked) snapshots() {
 	saved := "snapshot_" + w.name + "/db/1"
 	db, side := w.containerOf("db", 1), w.containerOf("side", 1)
 	w.set("dbround", "2")
-	w.fails("no snapshot was taken, and it is unchanged", "exit status 1")
+	w.fails("the snapshot failed, so the container is unchanged", "exit status 1")
 	w.wants("a snapshot fails", "migrate_2", saved, "db")
 	for _, id := range []string{db, side} {
 		if w.docker("inspect", "--format", "{{.State.Running}}", id) != "true" {

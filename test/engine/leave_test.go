@@ -86,7 +86,7 @@ func TestLeave(t *testing.T) {
 	had := h.places(n, web, own, stopped)
 	h.docker("stop", "--time", "1", stopped)
 	was := h.dockerNetwork(n)
-	if out := h.leaves(notes, n, "--dry-run"); !strings.Contains(out, web+" would be connected to it with ") {
+	if out := h.leaves(notes, n, "--dry-run"); !strings.Contains(out, web+" would be connected to "+n+" with ") {
 		t.Error(out)
 	}
 	if is := h.dockerNetwork(n); is.ID != was.ID {

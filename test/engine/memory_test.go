@@ -98,7 +98,7 @@ func (h *Harness) forgotten(network string) {
 func (h *Harness) rebuilt(life int) {
 	h.Helper()
 	lab.Await(h, 20*time.Second, func() error {
-		if strings.Count(h.Berth.Log(), "the state was rebuilt from what runs") < life {
+		if strings.Count(h.Berth.Log(), "Berth rebuilt the state from the running containers") < life {
 			return errors.New("the daemon has not told that it did")
 		}
 		return nil

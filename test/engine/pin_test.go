@@ -51,12 +51,12 @@ func TestPin(t *testing.T) {
 	at := h.address(web, n)
 	h.berthRefuses([]string{"4 endpoints are not pinned"}, "pin", "--check", "--network", n, "--docker-host",
 		h.Engine.URL(), "-q")
-	h.berthRefuses([]string{"This needs confirmation", "--yes"}, "pin", "--docker-host", h.Engine.URL(), web)
+	h.berthRefuses([]string{"This command needs confirmation", "--yes"}, "pin", "--docker-host", h.Engine.URL(), web)
 
 	out := h.pinned("pin", web, own, stopped, "--yes")
 	t.Log(out)
 	for _, text := range []string{web + ": " + at + " on " + n + " is pinned (cut off for", own + ": " + h.v4("99") +
-		" on " + n + " is pinned: it was asked for",
+		" on " + n + " is pinned: the container already requested it",
 		stopped + ": " + had + " on " + n + " is pinned (the container does not run)"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("berth pin does not say %q:\n%s", text, out)

@@ -180,7 +180,7 @@ func changed(s *stored) {
 	s.upLeaves(4)
 	sameFiles(s, "after `up` the new volume", want, contentOf(s, dir))
 	s.set("data", fmt.Sprintf("{name: %s_renamed}", s.name))
-	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "it was "+data+" before")
+	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "its name was "+data+" before")
 	s.killed(6, nil) // the containers are gone, or nearly so
 	s.unlock()
 	s.deploys()

@@ -17,9 +17,9 @@ var (
 		Summary: "Whether the daemon can answer requests",
 		Text: "The daemon is not ready while its own store refuses writes, for example on a full disk. It is not " +
 			"ready while the shared store is unreachable; the space local still works. It is not ready while it " +
-			"rebuilds a state that is only in memory.",
+			"rebuilds a state that it keeps only in memory.",
 		Answer:  "The daemon is ready.",
-		Unready: "Some requests fail. A line names the reason. GET /v1/status has details.",
+		Unready: "Some requests fail. The body is one line with the reason. GET /v1/status has details.",
 	}
 
 	GetMetrics = Endpoint[None, string]{Name: "metrics", Path: "/metrics", Role: RoleReadOnly, Type: textType,
@@ -45,8 +45,8 @@ var (
 	}
 
 	GetStatus = Endpoint[None, Status]{Name: "status", Path: "/v1/status", Role: RoleReadOnly,
-		Summary: "State of the daemon, its stores and its engine, and the open import",
-		Answer:  "The status. A daemon that cannot write answers 200, too.",
+		Summary: "State of the daemon, its stores and its engine, and the unfinished import",
+		Answer:  "The status. The answer is 200 even if the daemon cannot write.",
 	}
 )
 
@@ -70,7 +70,7 @@ var (
 	GetNetwork = Endpoint[OfNetwork, ipam.NetworkInfo]{Name: "network", Path: "/v1/networks/{network}",
 		Role: RoleReadOnly, Tagged: true,
 		Summary: "Get one network with the maps of its pools",
-		Text: "Name it by name or id. You can also use the name of its Docker network on this host. If that name " +
+		Text: "Give its name or id, or the name of its Docker network on this host. If that name " +
 			"belongs to several networks, the error lists them.",
 	}
 
@@ -101,7 +101,7 @@ var (
 
 	GetAddresses = Endpoint[OwnedRequest, AddressList]{Name: "addresses", Path: "/v1/addresses", Role: RoleReadOnly,
 		Summary: "List the device addresses of all networks by space and address",
-		Text:    "A device is not a container: a router, a VM or a printer.",
+		Text:    "A device is anything that is not a container, such as a router, a VM or a printer.",
 	}
 
 	GetNetworkAddresses = Endpoint[OwnedRequest, AddressList]{Name: "networkAddresses",
@@ -116,14 +116,14 @@ var (
 
 	GetFree = Endpoint[FreeRequest, FreeList]{Name: "free", Path: "/v1/networks/{network}/free", Role: RoleReadOnly,
 		Summary: "List the free addresses of a network as ranges",
-		Text: "An address is free if it is in a pool, has no holder and no owner, and is not in quarantine. No " +
-			"container may ask for it in its configuration. You can also use the name of a Docker network. " +
-			"Networks of type vip or dynamic refuse the request, because Berth chooses no addresses there.",
+		Text: "An address is free if it is in a pool, has no holder and no owner, is not in quarantine, and no " +
+			"container's configuration asks for it. You can also use the name of a Docker network. " +
+			"Berth refuses the request for networks of type vip or dynamic, where it chooses no addresses.",
 	}
 
 	GetNextFree = Endpoint[NextFreeRequest, NextFreeList]{Name: "nextFree", Path: "/v1/networks/{network}/free/next",
 		Role:    RoleReadOnly,
-		Summary: "Get the next free address of each family for an unknown container",
+		Summary: "Get the next free address of each family for a new container",
 		Text: "Berth searches the subnets in order. If this host has Docker networks on some of them, it searches " +
 			"only these, in their ranges. The request takes nothing, so two callers can get the same address.",
 		Answer: "At most one address of each family; none if nothing is free.",
@@ -169,7 +169,7 @@ var (
 	GetWho = Endpoint[ipam.WhoFilter, TenureList]{Name: "who", Path: "/v1/who", Role: RoleReadOnly, Pace: streams,
 		Summary: "Get the history of an address, a MAC or a name, oldest first",
 		Text: "Give exactly one of address, mac and name. The answer comes from the stored events. Tenures that " +
-			"still last come from the records, so they can be older.",
+			"have not ended come from the records, so they can be older.",
 	}
 
 	GetFind = Endpoint[FindRequest, FoundList]{Name: "find", Path: "/v1/find", Role: RoleReadOnly,
@@ -186,7 +186,7 @@ var (
 	GetEvents = Endpoint[EventsRequest, EventList]{Name: "events", Path: "/v1/events", Role: RoleReadOnly,
 		Response: "Events",
 		Summary:  "List the last events, oldest first",
-		Text: "With after, the list begins behind that mark. If you continue from mark to mark, you get each " +
+		Text: "With after, the list begins after that mark. If you continue from mark to mark, you get each " +
 			"event exactly once, even if hosts write them in another order. Separate several networks or verbs " +
 			"with commas. A noun such as lease or lease.* matches all of its verbs. With follow, the answer is a " +
 			"stream that ends when the client or the daemon ends. Its lines contain marks. A stream that starts " +
@@ -223,8 +223,8 @@ var (
 		Summary: "Add the missing parts of a plan",
 		Text: "Berth checks the whole plan before it writes anything. Errors are in the field problems of the " +
 			"answer. An existing network gets what it lacks; Berth changes nothing else in it. Berth writes in " +
-			"bounded transactions and never splits a network. If an import stops, what it added stays. Run the " +
-			"same import again to add the rest. Only one import runs at a time.",
+			"transactions of limited size and never splits a network. If an import stops, what it added stays. Run " +
+			"the same import again to add the rest. Only one import runs at a time.",
 		Answer: "JSON lines with the progress. The last line has the report or the error.",
 	}
 )
@@ -238,15 +238,16 @@ var (
 		Summary: "Compare the records with the engine without changes",
 		Text: "The check queries the Docker Engine and takes as long as the engine needs. A daemon without a " +
 			"witness answers no_witness. If the engine does not answer, the report contains the reason.",
-		Answer: "The findings, which may be none.",
+		Answer: "The findings; the list may be empty.",
 	}
 
 	PostCheck = Endpoint[Body[ipam.CheckRequest], ipam.CheckReport]{Name: "checkWith", Method: http.MethodPost,
 		Path: "/v1/check", Pace: Lasts, MaxBody: maxView,
 		Summary: "Compare the records with the engine and repair certain cases",
-		Text: "Berth repairs only what the report marks as repairable. It repairs nothing that a partition or a " +
-			"stopped engine may hide. Berth reads one body above 1 MiB at a time and refuses others with busy.",
-		Answer: "The findings, which may be none.",
+		Text: "Berth repairs only what the report marks as repairable. It repairs nothing that may only look wrong " +
+			"because of a partition or a stopped engine. Berth reads one body above 1 MiB at a time and refuses " +
+			"others with busy.",
+		Answer: "The findings; the list may be empty.",
 	}
 
 	PostRelease = Endpoint[Body[ipam.LeaseRelease], ipam.LeaseInfo]{Name: "releaseLease", Method: http.MethodPost,
@@ -267,10 +268,10 @@ var (
 		Pace: streams, MaxBody: Endless,
 		Summary: "Stream the engine's events to a daemon that cannot read the engine",
 		Text: "The body lasts as long as the sender follows the engine's events. Each line is one event. An empty " +
-			"line means no news; send one at least every 30 seconds. A new stream replaces the previous one. The " +
-			"daemon guesses containers during the stream, starting with the next view (PUT /v1/witness). If the " +
-			"daemon has a question about the engine, it sends a JSON line in the answer (EngineQuestion). Answer " +
-			"it with a line of the body. Answer the question locked within 300 ms.",
+			"line means no news; send one at least every 30 seconds. A new stream replaces the previous one. " +
+			"During the stream, from the next view (PUT /v1/witness) on, the daemon guesses which container sent a " +
+			"request. If the daemon has a question about the engine, it sends a JSON line in the answer " +
+			"(EngineQuestion). Answer it with a line of the body. Answer the question locked within 300 ms.",
 		Answer: "The body ended.",
 	}
 )
@@ -371,7 +372,7 @@ var (
 
 	PostFsck = Endpoint[None, FsckReport]{Name: "fsck", Method: http.MethodPost, Path: "/v1/fsck", Pace: Lasts,
 		Summary: "Check the state file and its records",
-		Answer:  "The problems, which may be none. A damaged state also gets status 200.",
+		Answer:  "The problems; the list may be empty. A damaged state also gets status 200.",
 	}
 
 	PostSave = Endpoint[None, SavedState]{Name: "saveState", Method: http.MethodPost, Path: "/v1/store/save",

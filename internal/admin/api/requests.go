@@ -19,7 +19,7 @@ type Page struct {
 
 // WholeOrPage is a Page of a list that is complete unless a page is requested.
 type WholeOrPage struct {
-	Most   int    `query:"limit" min:"1" max:"1000" doc:"Maximum number in one answer. Without it and a cursor, all."`
+	Most   int    `query:"limit" min:"1" max:"1000" doc:"Maximum number in one answer. Without limit and after, all."`
 	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
 }
 
@@ -93,7 +93,7 @@ type FreeRequest struct {
 // ScanRequest requests a scan of a LAN.
 type ScanRequest struct {
 	OfNetwork
-	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN. Default: that of its probes."`
+	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN. Default: the setting probe."`
 }
 
 // OfSubnet names a subnet.

@@ -38,8 +38,8 @@ type Client struct {
 const lateTimeout = api.AnswerTimeout + 15*time.Second
 
 // errLate is the error of a request that gets no answer.
-var errLate = errors.New("it accepts connections but does not answer: it is stopped, or very busy; check its log " +
-	"and its connections (ss -xp), then restart it")
+var errLate = errors.New("the daemon accepts connections but does not answer: it is stopped, or very busy; check its " +
+	"log and its connections (ss -xp), then restart it")
 
 // continueTimeout is how long a Client waits for a refusal before it sends a large body.
 const continueTimeout = 5 * time.Second
@@ -255,7 +255,7 @@ func (c *Client) problem(res *http.Response) error {
 		err = json.Unmarshal(body, p)
 	}
 	if err != nil || p.Code == "" {
-		return fmt.Errorf("what answers on %s is not this Berth: %s %q", c.socket, res.Status,
+		return fmt.Errorf("the program that answers on %s is not this Berth: %s %q", c.socket, res.Status,
 			bytes.TrimSpace(body[:min(len(body), 200)]))
 	}
 	return p
@@ -264,7 +264,7 @@ func (c *Client) problem(res *http.Response) error {
 // sentence describes the end of a stream in words.
 func sentence(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it closed the connection")
+		return errors.New("the daemon closed the connection")
 	}
 	return err
 }

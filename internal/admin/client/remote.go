@@ -46,7 +46,7 @@ func NewRemote(r Remote) (*Client, error) {
 	if r.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
 		if err != nil {
-			return nil, fmt.Errorf("the certificate %s with the key %s: %w", r.Cert, r.Key, err)
+			return nil, fmt.Errorf("cannot use the certificate %s with the key %s: %w", r.Cert, r.Key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -67,11 +67,11 @@ func readToken(path string) (string, error) {
 	}
 	text, err := api.ReadSecret(path)
 	if err != nil {
-		return "", fmt.Errorf("the token: %w", err)
+		return "", fmt.Errorf("cannot use the token: %w", err)
 	}
 	token := strings.TrimSpace(text)
 	if !strings.HasPrefix(token, api.TokenPrefix) || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("%s has no token of Berth, a single word that begins with %s", path,
+		return "", fmt.Errorf("%s does not contain a Berth token: a token is a single word that begins with %s", path,
 			api.TokenPrefix)
 	}
 	return token, nil

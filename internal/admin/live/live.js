@@ -82,7 +82,7 @@
         say('as of ' + main.dataset.now);
       }
     } catch (e) {
-      say('as of ' + main.dataset.now + ': it could not be refreshed');
+      say('as of ' + main.dataset.now + ': the page could not be refreshed');
     }
     asking = false;
     next = Date.now() + Math.max(LEAST, 10 * (Date.now() - begun));
@@ -114,7 +114,7 @@
   // A browser has few connections to one host: only a page that is looked at keeps one.
   function follow() {
     const wanted = !paused && !document.hidden;
-    button.textContent = paused ? 'Refresh by itself' : 'Stop refreshing';
+    button.textContent = paused ? 'Refresh automatically' : 'Stop refreshing';
     if (paused) say('not refreshed');
     if (wanted && !source) {
       const from = new URL(news, document.baseURI);

@@ -32,7 +32,7 @@ func (h *Hub) Watch(ctx context.Context, ended <-chan struct{}, w http.ResponseW
 		return err
 	case !joined:
 		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable,
-			Detail: fmt.Sprintf("%d browsers already watch, the maximum: reload the page to see changes",
+			Detail: fmt.Sprintf("%d browsers already follow changes, the maximum: reload the page to see changes",
 				maxWatchers)}
 	}
 	defer h.leave(me)

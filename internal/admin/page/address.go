@@ -47,7 +47,7 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 		return err
 	}
 	root := rootOf(r)
-	t := s.table(&table{Name: "addresses", Title: "Now", None: "It is in no subnet that is planned or in use.",
+	t := s.table(&table{Name: "addresses", Title: "Now", None: "The address is in no subnet that is planned or in use.",
 		Columns: columns(append([]string{"address", "Address", "state", "State", "network", "Network", "subnet", "Subnet",
 			"space", "Space", "name", "Name", "owner", "Owner", "container", "Container", "mac", "MAC", "host", "Host", "kind",
 			"Kind", "since", "Since", "released", "Given back", "quarantine_until", "Quarantined until",

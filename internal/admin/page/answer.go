@@ -29,7 +29,7 @@ func formOf(r *http.Request) (form, error) {
 	case asHTML, asJSON, asCSV:
 		return f, nil
 	default:
-		return "", ipam.Refuse(ipam.ErrInvalid, "the format %q is not known; there are html, json and csv", f)
+		return "", ipam.Refuse(ipam.ErrInvalid, "the format %q is unknown; use html, json or csv", f)
 	}
 }
 

@@ -39,7 +39,7 @@ func arrange[T any](r *http.Request, t *table, usual string, l listed[T]) error 
 	t.Here = rootOf(r) + strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	t.Filtered = t.Filter != "" || len(l.all) >= leastFiltered
 	if t.Filter != "" {
-		t.None = "Nothing in the list has " + strconv.Quote(t.Filter) + "."
+		t.None = "Nothing in the list contains " + strconv.Quote(t.Filter) + "."
 		t.Begin = ""
 	}
 	keys, next, err := partFrom(r, q.Get("from"), l.sorted(at, name, down, strings.ToLower(t.Filter)))

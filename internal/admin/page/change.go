@@ -88,8 +88,8 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 		return p.tryChange(r, w)
 	}
 	if !p.sealed(r.Context(), w, seal) {
-		return nil, ipam.Refuse(ipam.ErrChanged, "this differs from what you saw, or you saw it too long ago or "+
-			"before a restart of the daemon; nothing was changed: review it again and confirm")
+		return nil, ipam.Refuse(ipam.ErrChanged, "the preview that you confirmed is too old, differs from the form, "+
+			"or is from before a restart of the daemon; nothing was changed: review the change again and confirm")
 	}
 	return p.makeChange(r, w)
 }
@@ -97,8 +97,8 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 // ownForm refuses a form without the origin that each browser sends. A form of another site is refused earlier.
 func (p *Page) ownForm(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
-		return ipam.Refuse(ipam.ErrForbidden, "this form has no origin, which every browser sends; programs must "+
-			"use the API")
+		return ipam.Refuse(ipam.ErrForbidden, "the request has neither an Origin nor a Sec-Fetch-Site header, which "+
+			"every browser sends; programs must use the API")
 	}
 	return nil
 }
@@ -184,14 +184,14 @@ func (p *Page) releasable(at *ipam.LayoutRow) error {
 	case at.State != ipam.AddressLeased || l.Kind == ipam.External:
 		return nil
 	case l.Kind == ipam.Gateway:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one while its subnet or its Docker network "+
-			"has it", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and cannot be released while its subnet or a Docker "+
+			"network uses it", l.Address)
 	case l.Kind == ipam.Headroom:
 		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers",
 			l.Address, l.Host)
 	case p.cfg.Release == nil:
-		return ipam.Refuse(ipam.ErrInvalid, "%s belongs to a container, and this daemon does not know what runs: "+
-			"the address ends with the container", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s belongs to a container, and this daemon does not know which "+
+			"containers run: Berth releases the address when the container ends", l.Address)
 	}
 	return nil
 }
@@ -205,8 +205,8 @@ func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 			return nil, err
 		}
 		if now := heldBy(at); now != w.held {
-			return p.changeRefused(r, w, ipam.Refuse(ipam.ErrChanged, "%s has another holder than when you saw this "+
-				"(there was a %s, now there is %s); nothing was changed", w.addr, w.held, cmp.Or(now, "nothing")))
+			return p.changeRefused(r, w, ipam.Refuse(ipam.ErrChanged, "the holder of %s has changed since you saw "+
+				"this page (before: %s; now: %s); nothing was changed", w.addr, w.held, cmp.Or(now, "nothing")))
 		}
 	}
 	var err error
@@ -241,7 +241,7 @@ func (p *Page) changeRefused(r *http.Request, w *wanted, refusal error) (*shown,
 	if err != nil {
 		return s, nil // a failed read of the events does not hide the refusal
 	}
-	p.changes(s, "since", "What has changed since this was shown", found.Events)
+	p.changes(s, "since", "What has changed since this form was shown", found.Events)
 	return s, nil
 }
 

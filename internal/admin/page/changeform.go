@@ -36,18 +36,19 @@ type changing struct {
 // changes has the forms by name.
 var changes = map[string]changing{
 	reserving: {[]string{"address", "owner", "note"}, "Reserve an address of ",
-		"It is kept for its owner, whether a container runs or not.", "Reserve it"},
-	releasing: {[]string{"address"}, "Release an address of ", "Its lease or its reservation ends.", "Release it"},
-	excluding: {[]string{"range", "note"}, "Exclude a range of ", "Nobody gets an address of it automatically.",
+		"Berth keeps the address for its owner, whether a container runs or not.", "Reserve it"},
+	releasing: {[]string{"address"}, "Release an address of ", "The lease or the reservation of the address ends.",
+		"Release it"},
+	excluding: {[]string{"range", "note"}, "Exclude a range of ", "Berth gives no address of the range automatically.",
 		"Exclude it"},
-	including: {[]string{"range"}, "Remove an exclusion of ", "Its addresses in a pool can be leased again.",
-		"Remove it"},
+	including: {[]string{"range"}, "Remove an exclusion of ",
+		"Berth can lease its addresses again if they are in a pool.", "Remove it"},
 	creating: {[]string{"name", "subnet", "gateway"}, "Create a network",
-		"All of its subnet is a pool: containers get its addresses.", "Create it"},
+		"The whole subnet becomes a pool: containers get its addresses.", "Create it"},
 	addingSubnet: {[]string{"subnet", "gateway"}, "Add a subnet to ",
-		"All of it is a pool: containers get its addresses.", "Add it"},
-	addingPool: {[]string{"range", "name"}, "Add a pool to ", "Containers get its addresses.", "Add it"},
-	removing:   {nil, "Remove network ", "Its subnets, pools and exclusions go with it.", "Remove it"},
+		"The whole subnet becomes a pool: containers get its addresses.", "Add it"},
+	addingPool: {[]string{"range", "name"}, "Add a pool to ", "Containers get the addresses of the pool.", "Add it"},
+	removing:   {nil, "Remove network ", "Berth also removes its subnets, pools and exclusions.", "Remove it"},
 }
 
 // question asks whether to make the change, and names everything that it concerns.
@@ -105,7 +106,7 @@ func fieldsOf(w *wanted) (all []field) {
 		case "range":
 			f.Label, f.Hint = "Range", "Such as 192.0.2.10-192.0.2.19, 192.0.2.10+10, or one address."
 		case "note":
-			f.Label, f.Hint = "Note", "What it is for; optional."
+			f.Label, f.Hint = "Note", "The purpose; optional."
 		}
 		all = append(all, f)
 	}
@@ -207,7 +208,7 @@ func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
 
 // changes shows events as a table of changes.
 func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
-	t := s.table(&table{Name: name, Title: title, None: "Nothing of the network.", Columns: columns("verb", "What",
+	t := s.table(&table{Name: name, Title: title, None: "No change of the network.", Columns: columns("verb", "What",
 		"address", "Address", "subnet", "-Subnet", "name", "Name", "changed", "Change", "actor", "By", "time", "-When")})
 	for i := range events {
 		e := &events[i]

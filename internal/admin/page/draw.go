@@ -108,8 +108,9 @@ func partMap(l *ipam.Layout, root string) *drawing {
 		figure = "number"
 	}
 	d := &drawing{Title: "Map of " + l.Within.String(), Key: keyOf(),
-		Text: fmt.Sprintf("Each cell is a part of it, with the %s of its addresses that are %s, "+
-			"in all: %s. The table of parts says the same.", figure, ipam.MarkWords(ipam.MarkTaken), countsText(&l.Sum))}
+		Text: fmt.Sprintf("Each cell is a part of this range and shows the %s of its addresses that are %s. "+
+			"In all: %s. The table of parts says the same.",
+			figure, ipam.MarkWords(ipam.MarkTaken), countsText(&l.Sum))}
 	for i := range l.Parts {
 		part := &l.Parts[i]
 		x, y := d.place(i)

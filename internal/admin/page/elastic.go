@@ -18,7 +18,7 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	if text := q.Get("from"); text != "" {
 		if behind, err = netip.ParseAddr(text); err != nil {
 			return nil, ipam.Refuse(ipam.ErrInvalid,
-				`the parameter "from" is %q; give the address before the rows`, text)
+				`the parameter "from" is %q; give the address before the first row`, text)
 		}
 	}
 	s := &shown{Title: "Elastic addresses", File: "elastic", Here: "elastic"}
@@ -26,8 +26,8 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range of elastic addresses: " +
-		"public ones that move from container to container. Add one:",
+	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range of elastic addresses, " +
+		"which are public addresses that move from container to container. Add a range:",
 		Begin: "berth elastic range add 203.0.113.0/28", Columns: columns(
 			"range", "Range", "host", "Host", "announce", "Announced at", "allocated", "#Allocated", "associated",
 			"#Associated", "id", "-Id")})
@@ -58,7 +58,8 @@ func (p *Page) elasticNow(r *http.Request, s *shown, addr netip.Addr) error {
 }
 
 func (p *Page) elastics(r *http.Request, s *shown, all []ipam.ElasticInfo, listed bool) {
-	t := s.table(&table{Name: "elastic", Title: "Elastic addresses", None: "No account has one yet. Take one:",
+	t := s.table(&table{Name: "elastic", Title: "Elastic addresses",
+		None:  "No account has an elastic address yet. Allocate one:",
 		Begin: "berth elastic allocate", Tall: !listed,
 		Columns: columns("address", "Address", "state", "State", "account", "Account", "instance", "Leads to", "guest",
 			"Guest", "network", "Network", "host", "Host", "applied", "In force", "kind", "-Kind", "egress_only",

@@ -21,8 +21,8 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	}
 	from, err := fromOf(q.Get("from"))
 	if err == nil && from > eventsBefore {
-		err = ipam.Refuse(ipam.ErrInvalid, "the page goes back %d events; `berth events --since` and --until go further",
-			eventsBefore)
+		err = ipam.Refuse(ipam.ErrInvalid, "the page shows only the last %d events; `berth events "+
+			"--since` shows older ones", eventsBefore)
 	}
 	if err != nil {
 		return nil, err

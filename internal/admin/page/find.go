@@ -21,7 +21,7 @@ func (p *Page) find(r *http.Request) (*shown, error) {
 	}
 	word := strings.TrimSpace(q.Get("q"))
 	s := &shown{Title: "Find", File: "find", Here: "find", Still: true}
-	t := &table{Name: "found", Title: "Found", None: "Nothing has it in its address, name, owner, MAC, tag or note.",
+	t := &table{Name: "found", Title: "Found", None: "Nothing matches in any address, name, owner, MAC, tag or note.",
 		Columns: columns("what", "What", "kind", "Kind", "network", "Network", "name", "Name", "state", "State", "mac", "MAC",
 			"host", "Host", "found_in", "Found in", "address", "-Address", "subnet", "-Subnet", "space", "-Space", "network_id",
 			"-Id of the network", "id", "-Id")}

@@ -10,7 +10,7 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	}
 	s := &shown{Title: "Findings", File: "findings", Here: "findings"}
 	if p.cfg.Findings == nil {
-		s.note("Nothing compares the records with what runs here: the daemon was started without an engine.")
+		s.note("Berth does not compare its records with what runs here: the daemon was started without an engine.")
 		return s, nil
 	}
 	report, err := p.cfg.Findings(r.Context())

@@ -36,7 +36,8 @@ func (p *Page) watch(w http.ResponseWriter, r *http.Request) error {
 	if text == "" {
 		after = nil
 	} else if err := after.UnmarshalText([]byte(text)); err != nil {
-		return ipam.Refuse(ipam.ErrInvalid, "the parameter %q is %q; give the mark of a view", afterParameter, text)
+		return ipam.Refuse(ipam.ErrInvalid, "the parameter %q is %q, which is not a position in the event "+
+			"log; reload the page", afterParameter, text)
 	}
 	protect(w.Header())
 	return p.hub.Watch(r.Context(), p.cfg.Ended, w, after, q.Get(networkParameter))

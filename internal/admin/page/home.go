@@ -101,7 +101,7 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 			continue
 		}
 		if len(t.Rows) == fewContainers {
-			t.Title = fmt.Sprintf("Who has what: the first %d; Find, above, looks through all", fewContainers)
+			t.Title = fmt.Sprintf("Who has what: the first %d; to search all, use Find above", fewContainers)
 			break
 		}
 		p.add(t, cmp.Or(p.containerOf(&l), l.Name), p.of(l.Address).to(addressLink(root, l.Space, l.Address)),

@@ -72,7 +72,7 @@ func unlessZero(c cell) cell {
 
 func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 	root := rootOf(r)
-	t := s.table(&table{Name: "subnets", Title: "Subnets", None: "It has no subnet. Add one:",
+	t := s.table(&table{Name: "subnets", Title: "Subnets", None: "The network has no subnet. Add one:",
 		Begin: "berth subnet add " + n.Name + " 10.1.0.0/24 --pool", Columns: columns(
 			"subnet", "Subnet", "used", "Used", "leased", "#Held", "reserved", "#Idle", "quarantined", "#Quarantined",
 			"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
@@ -96,8 +96,8 @@ func addPool(network string, subnet netip.Prefix) string {
 
 // ranges shows the pools and the exclusions of a network.
 func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
-	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only requested addresses are " +
-		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
+	pools := s.table(&table{Name: "pools", Title: "Pools", None: "The network has no pool: Berth gives only " +
+		"requested addresses.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
 		"hour", "Last hour", "day", "Last day", "week",
 		"-Last week")})
 	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",

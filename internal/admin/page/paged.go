@@ -21,7 +21,7 @@ func fromOf(text string) (int, error) {
 	from, err := strconv.Atoi(text)
 	if err != nil || from < 0 || from > mostFrom {
 		return 0, ipam.Refuse(ipam.ErrInvalid,
-			`the parameter "from" is %q; give the number of skipped rows, at most %d`,
+			`the parameter "from" is %q; give the number of rows to skip, at most %d`,
 			text, mostFrom)
 	}
 	return from, nil

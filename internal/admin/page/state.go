@@ -24,7 +24,7 @@ func (p *Page) state(r *http.Request, s *shown) error {
 	cluster := ""
 	if c := p.clusterState(); c != nil {
 		if cluster = c.text; !c.well {
-			s.alert("The store that this host shares with others: " + cluster)
+			s.alert("The shared store: " + cluster)
 		}
 	}
 	if err := p.cfg.Service.Partial(); err != nil {
@@ -73,7 +73,7 @@ func (p *Page) clusterState() *clustered {
 	c := p.cfg.Cluster()
 	switch {
 	case c.Mending != nil:
-		return &clustered{text: "it is being mended, and waits for other hosts"}
+		return &clustered{text: "its repair waits for other hosts"}
 	case c.Refused != "":
 		return &clustered{text: c.Refused}
 	case c.NoSpace:

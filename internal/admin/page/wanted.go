@@ -83,7 +83,8 @@ func (w *wanted) readCarried(now string) (err error) {
 	if text := w.fields["revision"]; text == "" {
 		w.revision, w.mark = w.network.Revision, now
 	} else if w.revision, err = strconv.ParseUint(text, 10, 64); err != nil || w.revision == 0 {
-		return ipam.Refuse(ipam.ErrInvalid, `the field "revision" is %q`, text)
+		return ipam.Refuse(ipam.ErrInvalid, `the field "revision" is %q, which is not a revision: open the form again`,
+			text)
 	}
 	w.held = w.fields["held"]
 	w.fields["revision"], w.fields["mark"] = strconv.FormatUint(w.revision, 10), w.mark

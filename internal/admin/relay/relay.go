@@ -160,9 +160,10 @@ func (r refusal) Error() string { return string(r) }
 const (
 	errNone = refusal("no edge is connected on this host, and only an edge can use its LANs: start berth edge " +
 		"(systemctl enable --now berth-edge.service)")
-	errWent    = refusal("the edge of this host left without an answer")
+	errWent    = refusal("the edge of this host disconnected before it answered")
 	errStopped = refusal("the edge of this host is connected, but does not answer: it is stopped, or very busy")
-	errBusy    = refusal("too many questions to LANs are running on this host")
+	errBusy    = refusal("berth edge on this host is already handling too many DHCP requests and probes; try " +
+		"again in a moment")
 )
 
 // failed returns the answer for a question that no edge answered.
@@ -170,9 +171,9 @@ func failed(ask ipam.LANAsk, why error) ipam.LANAnswer {
 	if why == nil {
 		return ipam.LANAnswer{}
 	}
-	text := fmt.Sprintf("the LAN on %s cannot be asked: %v", ask.Parent, why)
+	text := fmt.Sprintf("cannot send a request to the LAN on %s: %v", ask.Parent, why)
 	if _, err := net.InterfaceByName(ask.Parent); err != nil && errors.Is(why, errNone) {
-		text += fmt.Sprintf("; and this host has no interface %s, `ip link` lists those that it has", ask.Parent)
+		text += fmt.Sprintf("; and this host has no interface %s (`ip link` lists its interfaces)", ask.Parent)
 	}
 	return ipam.LANAnswer{ID: ask.ID, Failure: ipam.LANNoEdge, Error: text}
 }

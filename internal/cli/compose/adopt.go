@@ -50,21 +50,21 @@ func AdoptCommand() cli.Row {
   berth adopt --project shop`,
 		Flags: append(flags.engine.Flags(),
 			cli.Flag(&flags.name, "name",
-				"the `NAME` of the planned network (default: that of the Docker network)").
+				"the `NAME` of the planned network (default: the name of the Docker network)").
 				Of(cli.NetworkRefs),
 			cli.Flag(&flags.file, "output",
 				"write the plan to `FILE` (- is standard output) instead of importing it; with "+
 					"--project, the override").Short("o"),
 			cli.Flag(&flags.source.Project, "project",
-				"the Compose `PROJECT` whose networks and containers are meant").
+				"adopt the networks and containers of the Compose `PROJECT`").
 				Short("p").Of(cli.ProjectRefs),
 			cli.Flag(&flags.source.Files, "file",
-				"a Compose `FILE` of the project (repeatable; none: those that its "+
-					"containers were made of)").Short("f"),
+				"a Compose `FILE` of the project (repeatable; default: the files that its "+
+					"containers were created from)").Short("f"),
 			cli.Flag(&flags.source.Profiles, "profile",
 				"also the services of the profile `NAME` of the project (repeatable)"),
 			cli.Flag(&flags.edit.DryRun, "dry-run", "check, show what would be added, and change nothing"),
-			cli.FormatFlag(&flags.edit.Format, "what the import came to")),
+			cli.FormatFlag(&flags.edit.Format, "the result of the import")),
 		Run: func(r *cli.Run) error {
 			if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || r.Given("format")) {
 				return r.Usagef("-o writes a document and imports nothing; leave --dry-run and " +
@@ -111,8 +111,8 @@ func adopt(r *cli.Run, flags *adoptFlags, ref string, show *cli.Table[ipam.Impor
 	}
 	a.driver = names[0]
 	if slices.ContainsFunc(names, func(name string) bool { return sameDriver(name, a.docker.Driver) }) {
-		return fmt.Errorf("the Docker network %s has its addresses from this Berth already; `berth network ls` lists "+
-			"its network", a.docker.Name)
+		return fmt.Errorf("the Docker network %s already has its addresses from this Berth; see `berth network ls`",
+			a.docker.Name)
 	}
 	report, err := document.Import(r, a.plan, flags.edit.DryRun, "Docker network "+a.docker.Name)
 	if err != nil {
@@ -143,7 +143,7 @@ func readAdoption(ctx context.Context, engine *docker.Engine, ref, name string) 
 	a := &adoption{view: view, docker: &view.Networks[0], name: name}
 	if name == "" {
 		if a.name, err = docker.PlannedName(a.docker.Name); err != nil {
-			return nil, fmt.Errorf("%w; give the planned one another name with --name", err)
+			return nil, fmt.Errorf("%w; give the planned network another name with --name", err)
 		}
 	}
 	a.plan, err = docker.AdoptPlan(view, a.name)

@@ -33,8 +33,8 @@ a container_name only in the old override file, so pass -o with the same name.
 
 A network is Berth's if its IPAM driver is berth, berth-mac (also with path and tag), the daemon's name in the
 engine or --ipam-driver. Its option network names the planned network. For external networks the command asks
-the engine. Otherwise use --network. --release ends all reservations of the project, and writes nothing. Other
-settings are found as Compose finds them.
+the engine. Otherwise use --network. --release ends all reservations of the project, and writes nothing. The
+command finds other settings as Compose does.
 
 For an elastic address, give a service x-berth: {elastic: auto} or {elastic: ADDRESS}, and egress_only: true
 if you want. The command allocates it to the account of the containers and associates it; auto is one per
@@ -67,13 +67,13 @@ func Command() cli.Row {
 				"`SERVICE=N`: a service has N replicas, instead of the file's number "+
 					"(repeatable)"),
 			cli.Flag(&flags.dryRun, "dry-run",
-				"show what would be reserved or released, a line for each event, and "+
-					"change and write nothing"),
+				"show each address that would be reserved or released, one per line, but "+
+					"change nothing and write no file"),
 			cli.Flag(&flags.release, "release", "end all reservations of the project's owners"),
 			cli.Flag(&flags.wait, "lock-wait", "how long to wait for a deploy of the project"),
 			cli.Flag(&flags.engine.Host, "docker-host",
 				"`URL` of the engine, which knows external networks (default: DOCKER_HOST, the "+
-					"current docker context, or "+docker.DefaultHost+"; none: it is not asked)")),
+					"current docker context, or "+docker.DefaultHost+"; none: ask no engine)")),
 		Run: func(r *cli.Run) error {
 			if flags.release && r.Given("output") {
 				return r.Usagef("--release writes no file; leave -o out")
@@ -154,7 +154,7 @@ func overwrites(file string) error {
 	}
 	ours, err := deploy.IsOverride(file)
 	if err == nil && !ours {
-		err = fmt.Errorf("%s is there, and `berth compose` did not write it; give another name with -o, or remove it",
+		err = fmt.Errorf("%s exists, but `berth compose` did not write it; give another name with -o, or remove it",
 			file)
 	}
 	return err

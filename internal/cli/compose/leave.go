@@ -25,7 +25,7 @@ A Docker network cannot change its driver. So the command disconnects the contai
 and reconnects them with their aliases, links, driver options and configured MACs. They keep running, but lose
 the network for some seconds. Without --yes the command asks first. Engines 25.0 to 29.2 cannot give them their
 MACs again: there the command refuses containers with a configured MAC, unless you accept the loss with
---lose-mac. Compose gives them back when it recreates the containers.
+--lose-mac. Compose gives the MACs back when it recreates the containers.
 
 For a project the command writes an override file with the address of each service. It replaces Berth's
 earlier file, or is berth.override.yaml next to the Compose file (-o names another). Keep it. At the end the
@@ -35,8 +35,8 @@ recreated.
 The command first saves what it needs to a note. If a run is interrupted, run the command again to finish it.
 If the engine refuses the new network, the command recreates the old one.
 
-At the end it removes the network's plan and reservations from Berth; --keep keeps them. A device or another
-Docker network keeps them, too.`
+At the end it removes the network's plan and reservations from Berth; --keep keeps them. They also stay
+while a device or another Docker network uses them.`
 
 // leaveFlags are the flags of leave.
 type leaveFlags struct {
@@ -62,11 +62,11 @@ func LeaveCommand() cli.Row {
 		Flags: append(flags.engine.Flags(), cli.DryRunFlag(&flags.dryRun), cli.YesFlag(&flags.yes),
 			cli.LoseMACFlag(&flags.loseMAC),
 			cli.Flag(&flags.keep, "keep",
-				"leave the plan of the network in Berth, with what is reserved in it"),
+				"keep the plan of the network in Berth, with its reservations"),
 			cli.Flag(&flags.output, "output", "write the override of a project to `FILE`").Short("o"),
 			cli.Flag(&flags.state, "note-dir",
-				"keep the note of what is under way in `DIR` (default: that of your state, "+
-					"such as ~/.local/state/berth)")),
+				"save the note for finishing an interrupted run in `DIR` (default: your state "+
+					"directory, such as ~/.local/state/berth)")),
 		Run: func(r *cli.Run) error { return leaving(r, &flags, r.Args[0]) },
 	}
 }
@@ -114,7 +114,7 @@ func leaving(run *cli.Run, flags *leaveFlags, what string) error {
 		if err := flags.engine.CheckEngine(run, engine); err != nil {
 			return err
 		}
-		fmt.Fprintf(run.Stderr, "berth: %s began at %s and was interrupted; finishing it now\n", what,
+		fmt.Fprintf(run.Stderr, "berth: leaving %s began at %s and was interrupted; finishing it now\n", what,
 			cli.LocalTime(r.notes.Begun))
 	} else if r.notes, err = r.begin(what); err != nil {
 		return err
@@ -191,8 +191,8 @@ networks:
 		}
 	}
 	if len(notes.Networks) == 0 {
-		return nil, fmt.Errorf("no Docker network %s has its addresses from this Berth, and Compose made none for a "+
-			"project %s; `docker network ls` lists all", what, what)
+		return nil, fmt.Errorf("this Berth gives addresses to no Docker network %s, and to no network of a Compose "+
+			"project %s; `docker network ls` lists all networks", what, what)
 	}
 	r.keepers = leave.Keepers(notes.Networks, rec)
 	for _, id := range notes.planned() {
@@ -220,7 +220,7 @@ func (r *leaveRun) refuseLosses() error {
 	}
 	advice := ""
 	if compose {
-		advice = "; a Compose project has its MACs again as soon as it is brought up with the override of this command"
+		advice = "; a Compose project gets its MACs back when you run it with the override file of this command"
 	}
 	return fmt.Errorf("nothing was changed: Docker Engine 25.0 to 29.2 gives a reconnected container another MAC "+
 		"than the configured one. To accept that for %s, add --lose-mac%s", strings.Join(names, ", "), advice)

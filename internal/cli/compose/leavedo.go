@@ -53,7 +53,7 @@ func (f *leaveFlags) noteFile(p *cli.Program, what string) (string, error) {
 		dir = filepath.Join(home, "berth")
 	}
 	if strings.ContainsAny(what, `/\`) || what == "" {
-		return "", fmt.Errorf("%q is no name of a Docker network or Compose project", what)
+		return "", fmt.Errorf("%q is not a name of a Docker network or Compose project", what)
 	}
 	return filepath.Join(dir, "leave-"+what+".json"), nil
 }
@@ -165,7 +165,8 @@ func (r *leaveRun) wouldLeave(o override, plans []leftPlan) error {
 			if len(endpoint.Addresses) > 0 {
 				with = deploy.Listed(endpoint.Addresses, " and ")
 			}
-			lines = append(lines, fmt.Sprintf("%s would be connected to it with %s", endpoint.Container, with))
+			lines = append(lines, fmt.Sprintf("%s would be connected to %s with %s", endpoint.Container, note.Network,
+				with))
 		}
 		if err := r.Say(lines...); err != nil {
 			return err
@@ -222,7 +223,7 @@ func (r *leaveRun) leave(override override) error {
 		if err != nil {
 			return err
 		}
-		say("%s has the addresses of the services: keep it", override.file)
+		say("%s has the addresses of the services: keep this file", override.file)
 	}
 	r.endPlans(context.WithoutCancel(r), say)
 	if override.project != nil {

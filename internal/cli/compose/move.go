@@ -17,15 +17,14 @@ func (a *adoption) move() string {
 	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
 	n := a.docker
 	if n.Name == "bridge" {
-		line("Nothing was changed in Docker. Its network bridge stays what it is: the engine does not let it be " +
-			"removed.")
+		line("Nothing was changed in Docker. Its network bridge stays as it is: the engine does not allow its removal.")
 		return b.String()
 	}
 	if projects := a.projects(); len(projects) > 0 {
-		line("Nothing was changed in Docker. Compose made containers of its network %s: a project comes to Berth as a "+
-			"whole by `berth adopt --project %s`, which gives each the address that it has.",
+		line("Nothing was changed in Docker. Compose created containers on its network %s. Move a project to Berth as "+
+			"a whole with `berth adopt --project %s`; each container keeps its address.",
 			n.Name, strings.Join(projects, "` and `berth adopt --project "))
-		line("What follows is for containers that Compose knows nothing of: its own would lose their aliases.")
+		line("These steps are only for other containers; those of Compose would lose their aliases:")
 	} else {
 		line("Nothing was changed in Docker. To move its network %s to Berth:", n.Name)
 	}
@@ -46,11 +45,11 @@ func (a *adoption) move() string {
 		line("  docker network connect%s %s %s", c.flags, n.Name, c.name)
 	}
 	if n.Swarm {
-		line("Services on it are removed before that and created again after it: they cannot be disconnected.")
+		line("Swarm cannot disconnect services: remove them before these steps, and create them again afterwards.")
 	}
 	line("Repeat the other settings of the network and its containers, as `docker network inspect` and `docker " +
 		"inspect` " +
-		"show it: -d, -o, --internal, --attachable and --label of the network, --alias and --link of a container.")
+		"show them: -d, -o, --internal, --attachable and --label of the network, --alias and --link of a container.")
 	return b.String()
 }
 
@@ -113,8 +112,8 @@ func (a *projectAdoption) steps(command string) string {
 	for _, service := range slices.Sorted(maps.Keys(a.scaled)) {
 		up += fmt.Sprintf(" --scale %s=%d", service, a.scaled[service])
 	}
-	line("Nothing was changed in Docker. To move the project %s to Berth, which ends its containers and makes them "+
-		"again with the addresses that they have (volumes stay):", a.engine.Name)
+	line("Nothing was changed in Docker. To move the project %s to Berth, run these commands. They remove its "+
+		"containers, and create them again with the same addresses (volumes stay):", a.engine.Name)
 	line("  %s down", before)
 	if a.replicas() {
 		line("  %s up --no-start%s", after, up)
@@ -125,11 +124,11 @@ func (a *projectAdoption) steps(command string) string {
 	}
 	line("  berth check")
 	for _, name := range a.external {
-		line("%s is external and stays what it is: `berth adopt %s` takes it, and `berth compose --network` knows "+
-			"it then.", name, name)
+		line("%s is external and stays as it is: adopt it with `berth adopt %s`, then name it with `berth compose "+
+			"--network`.", name, name)
 	}
-	line("When the Compose file changes: copy the networks of %s into it, and have `berth compose -o` write the "+
-		"override again.", a.output)
+	line("When the Compose file changes, copy the networks of %s into it, and write the override again with "+
+		"`berth compose -o`.", a.output)
 	return b.String()
 }
 

@@ -29,7 +29,7 @@ func (f *adoptFlags) fit(r *cli.Run) error {
 	}
 	if f.source.Project == "" {
 		if r.Given("file") || r.Given("profile") {
-			return r.Usagef("--file and --profile go with --project")
+			return r.Usagef("--file and --profile need --project")
 		}
 		if f.name != "" {
 			if err := ipam.CheckNewName("network", f.name); err != nil {
@@ -40,10 +40,9 @@ func (f *adoptFlags) fit(r *cli.Run) error {
 	}
 	switch {
 	case len(r.Args) > 0:
-		return r.Usagef("a Docker network is named, or a project with --project; give one of them")
+		return r.Usagef("give either a Docker network or --project, not both")
 	case r.Given("name"):
-		return r.Usagef("the networks of a project are planned under the names that Docker has for " +
-			"them; leave --name out")
+		return r.Usagef("Berth plans the networks of a project under their names in Docker; leave --name out")
 	case f.edit.DryRun && f.file != "":
 		return r.Usagef("--dry-run writes nothing; leave -o out")
 	}
@@ -137,7 +136,7 @@ func readProject(r *cli.Run, engine *docker.Engine, flags *adoptFlags, drivers [
 	r.SayOfCompose()
 	source.Environment = os.Environ()
 	if a.compose, err = deploy.Load(r, source); err != nil {
-		return nil, fmt.Errorf("%w; the files of the project %s are named with -f", err, a.engine.Name)
+		return nil, fmt.Errorf("%w; name the files of the project %s with -f", err, a.engine.Name)
 	}
 	if a.scaled, err = a.compose.Replicas(a.engine.Replicas); err != nil {
 		return nil, err
@@ -167,8 +166,8 @@ func (a *projectAdoption) readNetworks(ctx context.Context, engine *docker.Engin
 		a.views = append(a.views, view)
 	}
 	if len(a.views) == 0 {
-		return fmt.Errorf("the project %s makes no Docker network with addresses from elsewhere; `berth compose` "+
-			"reserves for Berth's networks, `berth adopt NETWORK` adopts an external one", a.engine.Name)
+		return fmt.Errorf("the project %s creates no Docker network with another IPAM driver than Berth's; for "+
+			"Berth's networks use `berth compose`, for an external network `berth adopt NETWORK`", a.engine.Name)
 	}
 	return nil
 }

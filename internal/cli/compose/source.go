@@ -22,19 +22,18 @@ type Project struct {
 func (s *Project) Flags() cli.Flags {
 	return cli.Flags{
 		cli.Flag(&s.Source.Files, "file",
-			"a Compose `FILE` (repeatable; none: as Compose finds it)").Short("f").
+			"a Compose `FILE` (repeatable; default: the files that Compose would find)").Short("f").
 			Files("yaml", "yml"),
 		cli.Flag(&s.Source.Project, "project-name", "the `NAME` of the project").Short("p"),
 		cli.Flag(&s.Source.Directory, "project-directory",
-			"the `directory` of the project (that of the first file)"),
+			"the `directory` of the project (default: that of the first file)"),
 		cli.Flag(&s.Source.EnvFiles, "env-file",
-			"a `FILE` of variables for the Compose file (repeatable; .env)"),
+			"a `FILE` of variables for the Compose file (repeatable; default: .env)"),
 		cli.Flag(&s.Source.Profiles, "profile", "also the services of the profile `NAME` (repeatable)"),
 		cli.Flag(&s.Mapping.Driver, "ipam-driver",
-			"the `NAME` of the IPAM driver that is Berth, if it is called neither "+
-				"berth nor berth-mac"),
+			"the `NAME` of Berth's IPAM driver, if it is neither berth nor berth-mac"),
 		cli.Flag(&s.Mapping.Networks, "network",
-			"`NETWORK=PLANNED`: a network of the Compose file is on that planned one "+
+			"`NETWORK=PLANNED`: the planned network for a network of the Compose file "+
 				"(repeatable)"),
 	}
 }
@@ -102,8 +101,8 @@ func (s *Project) Reserve(r *cli.Run, opt client.EditOptions, project *deploy.Pr
 		edits = append(edits, plan.ElasticEdits()...)
 	}
 	if opt.DryRun && len(edits) > ipam.MaxTried {
-		return nil, out, fmt.Errorf("the project %s needs %d reservations, more than the %d that one result can "+
-			"show; split it into two projects", project.Name(), len(edits), ipam.MaxTried)
+		return nil, out, fmt.Errorf("the project %s needs %d reservations, more than the %d that a dry run can "+
+			"try; split it into two projects", project.Name(), len(edits), ipam.MaxTried)
 	}
 	opt.Refused = opt.DryRun
 	if out, err = r.EditInSteps(opt, edits, plan.Where); err != nil {

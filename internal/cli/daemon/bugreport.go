@@ -17,10 +17,12 @@ import (
 
 const bugReportHelp = `Collects what helps to find a fault: versions, settings, the state of the daemon,
 counts, the findings of the last check, the last events and the last lines of the
-log. Without --with-names it shows no name, no address and no secret: events have
-their time and verb, findings their kind, and the log has placeholders.
+log. Without --with-names the report has no names, no addresses and no secrets: it shows
+only the time and the verb of events, only the kind of findings, and placeholders
+in the lines of the log.
 
-The report is shown. With --output it is shown, and written after you said yes.`
+The command prints the report. With --output it also writes the report to FILE,
+after you say yes.`
 
 // How many events and log lines a report has, and how long the journal may take.
 const (
@@ -39,8 +41,8 @@ func BugReportCommand() cli.Row {
   berth bugreport --with-names --output report.txt --yes`,
 		Flags: cli.Flags{
 			cli.Flag(&names, "with-names", "show names and addresses, too"),
-			cli.Flag(&file, "output", "also write it to `FILE`").Short("o").Filled(),
-			cli.Flag(&yes, "yes", "write it without a question").Short("y")},
+			cli.Flag(&file, "output", "also write the report to `FILE`").Short("o").Filled(),
+			cli.Flag(&yes, "yes", "write the file without asking").Short("y")},
 		Run: func(r *cli.Run) error {
 			var text bytes.Buffer
 			report := &bugReport{w: &text, clear: names}
@@ -49,7 +51,7 @@ func BugReportCommand() cli.Row {
 				return err
 			}
 			if !yes {
-				if err := r.Confirm("Write this to " + cli.Named(file) + "?"); err != nil {
+				if err := r.Confirm("Write this report to " + cli.Named(file) + "?"); err != nil {
 					return err
 				}
 			}
@@ -127,7 +129,7 @@ func (r *bugReport) daemon(st *api.Status) {
 		}
 	}
 	if len(st.Unknown) > 0 {
-		r.line("%d unknown variables BERTH_...", len(st.Unknown))
+		r.line("%d unknown BERTH_ variables", len(st.Unknown))
 	}
 	r.section("State")
 	t := &st.Totals
@@ -202,7 +204,7 @@ func (r *bugReport) journal(ctx context.Context) {
 	}
 	out, err := exec.CommandContext(ctx, "journalctl", args...).Output()
 	if err != nil {
-		r.line("not available from the journal: %v; add the lines of your container or terminal", err)
+		r.line("cannot read the log from the journal: %v; add the log lines from your container or terminal", err)
 		return
 	}
 	for line := range strings.Lines(string(out)) {

@@ -15,21 +15,21 @@ import (
 	"berth/internal/ipam"
 )
 
-var checkHelp = `Compares Berth's leases with what runs in the Docker Engine. Each difference comes with a
-sentence that explains it and what to do. It changes nothing in Docker. Without --repair it changes nothing in
-Berth either, with one exception: it releases a replaced address once the owner runs with the new one.
+var checkHelp = `Compares Berth's leases with the running containers of the Docker Engine. For each difference,
+the report says what it means and what to do. The command changes nothing in Docker. Without --repair it changes
+nothing in Berth either, with one exception: it releases a replaced address once the owner uses the new address.
 
 ` + ipam.DescribeFindings(false) + `
 Findings about elastic addresses (berth elastic check finds only these):
 
 ` + ipam.DescribeFindings(true) + `
-The report also counts the releases that a store could not write yet, for example on a full disk. Berth writes
+The report also counts the releases that Berth could not write to a store yet, for example on a full disk. Berth writes
 them as soon as it can. In a cluster each host compares its own leases; the report names hosts whose daemons
 are not connected.
 
---repair repairs a finding when it is certain. The engine must be reachable, and two checks must find it over
-at least five minutes (berth serve --check-grace). --repair-from repairs only findings of an earlier report
-(--format json) that still hold. The daemon checks by itself every five minutes (--check-every).
+--repair repairs each finding that is certain: the engine is reachable, and two checks, at least five minutes
+apart (berth serve --check-grace), have found it. --repair-from repairs only those findings of an earlier report
+(--format json) that are still true. The daemon checks by itself every five minutes (--check-every).
 
 If the daemon cannot read an engine, as in a managed plugin, the command reads this host's engine.
 
@@ -54,13 +54,14 @@ func CheckCommand() cli.Row {
   berth check --repair-from report.json
   berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`,
 		Flags: append(flags.engine.Flags(),
-			cli.Flag(&flags.repair, "repair", "repair certain findings"),
+			cli.Flag(&flags.repair, "repair", "repair every finding that is certain (see above)"),
 			cli.Flag(&flags.from, "repair-from",
-				"repair only certain findings of the report in `FILE`; - is standard input").
+				"repair only findings of the report in `FILE`, if they are certain; - is standard input").
 				Filled(),
 			cli.Flag(&flags.format, "format",
-				"`form` of the output: table, wide (also the host, the owner and when it "+
-					"was seen), json (the report, one object), yaml (the same), or a Go template").
+				"`form` of the output: table, wide (also the host, the owner and "+
+					"when Berth first found the difference), json (the report, one object), yaml (the same), or "+
+					"a Go template").
 				Words("table", "wide", "json", "yaml").Filled()),
 		Run: func(r *cli.Run) error {
 			wide := flags.format == "wide"
@@ -109,8 +110,8 @@ func check(r *cli.Run, flags *checkFlags) (report ipam.CheckReport, err error) {
 		return report, nil // another engine cannot replace the daemon's own, even if that is unreachable
 	}
 	if req.View, err = flags.engine.View(r); err != nil {
-		return report, fmt.Errorf("the daemon reads no engine, and this command cannot either: %w; name another "+
-			"with --docker-host", err)
+		return report, fmt.Errorf("the daemon reads no engine, and this command cannot read one either: %w; name "+
+			"another engine with --docker-host", err)
 	}
 	return r.Check(r, req)
 }
@@ -122,7 +123,7 @@ func checkRequest(r *cli.Run, flags *checkFlags) (req ipam.CheckRequest, err err
 	case flags.from == "":
 		return req, nil
 	case flags.repair:
-		return req, r.Usagef("--repair-from repairs already; leave --repair out")
+		return req, r.Usagef("--repair-from already repairs; leave out --repair")
 	}
 	text, err := r.ReadFile(flags.from)
 	if err != nil {
@@ -130,7 +131,7 @@ func checkRequest(r *cli.Run, flags *checkFlags) (req ipam.CheckRequest, err err
 	}
 	var before ipam.CheckReport
 	if err := json.Unmarshal(text, &before); err != nil || before.Host == "" {
-		return req, fmt.Errorf("%s is no report as `berth check --format json` writes it", cli.Named(flags.from))
+		return req, fmt.Errorf("%s is not a report of `berth check --format json`", cli.Named(flags.from))
 	}
 	return ipam.CheckRequest{Repair: true, Only: &before}, nil
 }
@@ -206,7 +207,7 @@ func reportSummary(r *ipam.CheckReport) string {
 		text += fmt.Sprintf("; %d repaired", r.Repaired)
 	}
 	if r.Waiting > 0 {
-		text += fmt.Sprintf("; %s to be written", cli.Counted(r.Waiting, "release"))
+		text += fmt.Sprintf("; %s still to be written", cli.Counted(r.Waiting, "release"))
 	}
 	for _, away := range r.Absent {
 		text += fmt.Sprintf("; not compared: %s of host %s, whose daemon is not connected (they stay held)",
@@ -239,7 +240,7 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 func leftOf(r *ipam.CheckReport) error {
 	switch left := len(r.Findings) - r.Repaired; {
 	case r.Engine == ipam.NoEngine:
-		return errors.New("the daemon reads no engine, so nothing was compared; name one with --docker-host")
+		return errors.New("the daemon reads no engine, so Berth compared nothing; name an engine with --docker-host")
 	case r.Engine != ipam.EngineReachable:
 		return fmt.Errorf("the engine did not answer, so nothing was compared: %s", r.Trouble)
 	case r.Trouble != "":

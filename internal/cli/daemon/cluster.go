@@ -23,9 +23,9 @@ func clusterText(c *api.ClusterStatus) string {
 // reachText describes whether the store is reachable, and if not, since when and why. It also has the age of the last
 // read.
 func reachText(c *api.ClusterStatus) string {
-	age := "the daemon has read nothing of it since its start"
+	age := "the daemon has not read the shared store since it started"
 	if !c.Fresh.IsZero() {
-		age = fmt.Sprintf("the daemon's data of it is %s old", secondsText(c.Age))
+		age = fmt.Sprintf("the daemon's copy of the shared store is %s old", secondsText(c.Age))
 	}
 	switch {
 	case c.Mending != nil:
@@ -38,7 +38,7 @@ func reachText(c *api.ClusterStatus) string {
 	case c.Away != "":
 		return fmt.Sprintf("out of reach since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
 	case c.Refused != "":
-		return fmt.Sprintf("refused since %s: %s", cli.LocalTime(c.Since), c.Refused)
+		return fmt.Sprintf("refuses this host since %s: %s", cli.LocalTime(c.Since), c.Refused)
 	}
 	return fmt.Sprintf("reachable; %s; %s, %d of them repeated", age, cli.Counted(int(c.Updates), "change"),
 		c.Conflicts)
@@ -50,9 +50,9 @@ func backText(b *api.Back) string {
 	case b.Emptied:
 		return "all data is missing"
 	case b.All == 0:
-		return "no missing change is known"
+		return "Berth knows of no missing change"
 	}
-	return fmt.Sprintf("%s missing, %d of them of this host", cli.Counted(int(b.All), "write"), b.Own)
+	return fmt.Sprintf("%s missing, %d of them by this host", cli.Counted(int(b.All), "write"), b.Own)
 }
 
 func secondsText(s float64) string {

@@ -8,14 +8,15 @@ import (
 )
 
 const storeSaveHelp = `Makes the daemon write its whole state to the path of its state file, and use that file
-from then on. Use
-it when the file was removed, moved or replaced while the daemon had it open. The daemon refuses writes then (see
-"berth status"), because its next start would not find them. It does not rewrite the file by itself, because somebody
-may have moved it on purpose. A file at that path is kept, under a name with the time.
+from then on. Run
+the command when somebody removed, moved or replaced the file while the daemon had it open. The daemon then refuses
+writes (see "berth status"), because it would not find them at its next start. The daemon does not rewrite the file by
+itself, because somebody may have moved it on purpose. If another file is at that path, the daemon keeps that file
+under a name with the time.
 
-Nothing that was acknowledged is lost. The tokens of the API are written again, too, if their file is missing. If the
-file of the state is in its place, the command is refused. If the daemon cannot write there, use "berth state
-backup", stop the daemon, and run "berth state restore".`
+No change that Berth acknowledged is lost. If the file with the tokens of the API is missing, the daemon writes that
+again, too. If the state file is in its place, the daemon refuses the command. If the daemon cannot write there, run
+"berth state backup", stop the daemon, and run "berth state restore".`
 
 // SaveCommand is `berth state save`.
 func SaveCommand() cli.Row {
@@ -40,7 +41,7 @@ func SaveCommand() cli.Row {
 			}
 			fmt.Fprintf(r.Out, "%s: %d records, store %s\n", saved.Path, saved.Records, saved.StoreID)
 			if saved.Kept != "" {
-				fmt.Fprintf(r.Out, "what was there is now %s\n", saved.Kept)
+				fmt.Fprintf(r.Out, "the file that was there is now %s\n", saved.Kept)
 			}
 			if saved.Tokens != "" {
 				fmt.Fprintf(r.Out, "%s: the tokens of the API\n", saved.Tokens)

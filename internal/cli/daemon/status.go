@@ -18,15 +18,14 @@ import (
 	"berth/internal/ipam"
 )
 
-const statusHelp = `Shows the daemon: its version, since when it runs, where its state is and how much it
-holds, and whether
-it takes writes. It also shows networks that are 90% full or more, the engine and the last check, whether the engine
-sends names, and the state of hooks, webhooks and DNS.
+const statusHelp = `Shows the daemon: its version, since when it has been running, where its state is, how
+much the state holds, and whether it can be written. It also shows networks that are 90% full or more, the engine and
+the last check, whether the engine sends container names, and the state of hooks, webhooks and DNS.
 
-Releases are shown if they wait until the state takes writes again.
+It shows how many releases wait until the state can be written again, if any do.
 
-With --store etcd it also shows whether the shared store is reachable, how old its data is, which hosts are present,
-what waits to be written, and the headroom.
+With --store etcd it also shows whether the shared store is reachable, how old the daemon's copy is, which hosts are
+present, what is still to be written to the shared store, and the headroom.
 
 --settings lists each setting in force and its source: a flag, the environment or the default.`
 
@@ -151,13 +150,13 @@ func namesText(s *api.NamesState) string {
 
 // webhookText describes the state of a receiver of events.
 func webhookText(s *api.WebhookState) string {
-	text := fmt.Sprintf("%s: %d taken, %d attempts failed", s.Receiver, s.Delivered, s.Failures)
+	text := fmt.Sprintf("%s: %d events delivered, %d attempts failed", s.Receiver, s.Delivered, s.Failures)
 	if s.Aside > 0 {
 		text += fmt.Sprintf(", %d set aside", s.Aside)
 	}
 	switch {
 	case s.Error != "":
-		return fmt.Sprintf("%s; waits since %s: %s", text, cli.LocalTime(s.Waiting), s.Error)
+		return fmt.Sprintf("%s; waiting since %s: %s", text, cli.LocalTime(s.Waiting), s.Error)
 	case !s.Waiting.IsZero():
 		return text + "; one is being sent"
 	}
@@ -201,7 +200,8 @@ func fullText(networks []ipam.NetworkInfo) string {
 func engineText(w *ipam.WitnessState) string {
 	switch {
 	case w.Engine == ipam.NoEngine:
-		return "Berth reads none, so it does not know which containers run; start `berth witness`, or run `berth check`"
+		return "Berth reads no engine, so it does not know which containers run; start `berth witness`, or run " +
+			"`berth check`"
 	case w.Engine == ipam.EngineReachable:
 		version := ""
 		if w.Version != "" {
@@ -222,9 +222,10 @@ func startText(w *ipam.WitnessState) string {
 	case sends:
 		return "the engine sends container names: all containers keep their addresses"
 	case !w.Live && !known:
-		return "Berth does not read the engine: if it is older than 29, only reserved addresses are certain"
+		return "Berth does not read the engine: before Docker 29, containers are sure to keep only reserved addresses"
 	case !w.Live:
-		return "the engine sends no container names, and Berth cannot follow its events: only reserved addresses are certain"
+		return "the engine sends no container names, and Berth cannot follow its events: containers are sure to keep " +
+			"only reserved addresses"
 	}
 	q := &w.Questions
 	text := "the engine sends no container names, so Berth asks it which container starts"
@@ -233,9 +234,9 @@ func startText(w *ipam.WitnessState) string {
 		n    uint64
 		text string
 	}{
-		{q.One, "%d recognized"}, {q.Several, "%d one of several"}, {q.None, "%d new"}, {q.Late, "%d without an answer"},
-		{q.Boots, "%d while it booted"}, {w.Guesses.Wrong, "%d wrong"}, {w.PutBack.Done, "%d moved back"},
-		{w.PutBack.Refused, "%d not moved back"},
+		{q.One, "%d recognized"}, {q.Several, "%d one of several"}, {q.None, "%d new"},
+		{q.Late, "%d without an answer"}, {q.Boots, "%d while the engine booted"}, {w.Guesses.Wrong, "%d wrong"},
+		{w.PutBack.Done, "%d moved back"}, {w.PutBack.Refused, "%d not moved back"},
 	} {
 		if count.n > 0 {
 			counts = append(counts, fmt.Sprintf(count.text, count.n))
@@ -253,7 +254,7 @@ func checkText(w *ipam.WitnessState) string {
 	wrong := found != nothingWrong
 	switch {
 	case w.Runs == 0 && wrong:
-		return "Berth has not compared the running containers yet; also: " + found
+		return "Berth has not compared the running containers yet; other findings: " + found
 	case w.Runs == 0:
 		return "none yet"
 	case w.Engine != ipam.EngineReachable && wrong:

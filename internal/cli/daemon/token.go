@@ -19,23 +19,22 @@ import (
 
 // TokenCommand is `berth token`.
 func TokenCommand() cli.Row {
-	return cli.Group("token", "Tokens for those who ask the daemon over the network", tokenCreateCommand(),
+	return cli.Group("token", "Tokens for requests to the daemon over the network", tokenCreateCommand(),
 		tokenListCommand(), tokenRemoveCommand())
 }
 
-const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once,
-because the daemon
-keeps a hash of it. Events name its user as "token NAME".
+const tokenCreateHelp = `Creates a token for requests over the network, and prints it. Berth shows the token only
+once, because the daemon keeps only a hash of it. Events name the user of the token as "token NAME".
 
---output writes it to a file that nobody else can read, as --token-file requires.
+--output writes the token to a file that only you can read, as --token-file requires.
 
 --role admin allows everything. --role read-only refuses every change.
 
-A token is valid for 90 days. --expires sets another time, and --no-end none. Two weeks before its end, "berth check"
-and the daemon's log report it.
+A token is valid for 90 days. --expires sets another duration; with --no-end the token never expires. From two weeks
+before the end, "berth check" and the daemon's log warn of it.
 
-With --account the token is for one account's elastic addresses: it lists, allocates, associates, disassociates and
-releases them, and shows nothing of other accounts. It ends with the account.`
+With --account the token is for one account's elastic addresses: with it a client can list, allocate, associate,
+disassociate and release them, but sees nothing of other accounts. The token ends with the account.`
 
 func tokenCreateCommand() cli.Row {
 	var req api.TokenRequest
@@ -50,15 +49,15 @@ func tokenCreateCommand() cli.Row {
   berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`,
 		Flags: cli.Flags{
 			cli.Flag(&role, "role",
-				"`role` of who has it: admin or read-only; it must be given, unless --account is").
+				"`role` of the token: admin or read-only; required unless you give --account").
 				Words(string(api.RoleAdmin), string(api.RoleReadOnly)),
 			cli.Flag(&req.Account, "account", "only for the elastic addresses of this `ACCOUNT`").
 				Of(cli.AccountRefs).Filled(),
 			cli.Flag(&lifetime, "expires",
-				"how long it is valid, a `duration` such as 720h (default: 2160h, 90 days)"),
-			cli.Flag(&req.NoEnd, "no-end", "it is valid until it is removed"),
+				"how long the token is valid, a `duration` such as 720h (default: 2160h, 90 days)"),
+			cli.Flag(&req.NoEnd, "no-end", "the token is valid until you remove it"),
 			cli.Flag(&file, "output",
-				"write it to the new `FILE`, which only you can read (mode 600), instead of standard output").
+				"write the token to the new `FILE`, which only you can read (mode 600), instead of standard output").
 				Short("o"),
 			cli.DryRunFlag(&dryRun)},
 		Run: func(r *cli.Run) error {
@@ -66,8 +65,8 @@ func tokenCreateCommand() cli.Row {
 				return cli.Usage(r.Cmd, err)
 			}
 			if r.Given("expires") && lifetime <= 0 {
-				return r.Usagef("--expires is %s and must be more than nothing; a token that is valid "+
-					"until it is removed takes --no-end", lifetime)
+				return r.Usagef("--expires is %s, but must be longer than zero; for a token that never "+
+					"expires, give --no-end", lifetime)
 			}
 			if req.NoEnd && lifetime != 0 {
 				return r.Usagef("--expires %s and --no-end contradict each other; give one of them", lifetime)
@@ -93,8 +92,8 @@ func roleOf(r *cli.Run, req *api.TokenRequest, role api.Role) error {
 		return nil
 	}
 	if r.Given("role") && role != api.RoleAccount {
-		return fmt.Errorf("--account %s is only for the elastic addresses of that account, and --role %s for more; "+
-			"give one of them", req.Account, role)
+		return fmt.Errorf("--account %s limits the token to the elastic addresses of that account, but --role %s "+
+			"allows more; give only one of the two", req.Account, role)
 	}
 	req.Role = api.RoleAccount
 	return nil
@@ -105,8 +104,8 @@ func roleOf(r *cli.Run, req *api.TokenRequest, role api.Role) error {
 func createToken(r *cli.Run, req api.TokenRequest, file string) error {
 	if file != "" && file != "-" {
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-			return cmp.Or(err, fmt.Errorf("%s is there already, and may hold another token: give another name, or "+
-				"remove it", file))
+			return cmp.Or(err, fmt.Errorf("%s already exists, and may contain another token: give another name, or "+
+				"remove the file", file))
 		}
 	}
 	made := false
@@ -121,7 +120,7 @@ func createToken(r *cli.Run, req api.TokenRequest, file string) error {
 	})
 	if err != nil && made {
 		_, undone := r.RemoveToken(context.WithoutCancel(r), req.Name)
-		err = errors.Join(fmt.Errorf("the token could not be written, so it was removed: %w", err), undone)
+		err = errors.Join(fmt.Errorf("cannot write the token, so Berth has removed it again: %w", err), undone)
 	}
 	return err
 }
@@ -160,7 +159,7 @@ func tokenRemoveCommand() cli.Row {
 	var dryRun bool
 	return cli.Verb{Use: "rm NAME...", Short: "Remove tokens",
 		Refs:    []cli.Refs{tokenRefs},
-		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
+		Long:    "Removes a token. Berth then refuses requests with that token, and cuts off those in progress.",
 		Example: "  berth token rm ci\n  berth token rm ci --dry-run",
 		Flags:   cli.Flags{cli.DryRunFlag(&dryRun)},
 		Ask: func(r *cli.Run) error {
@@ -176,7 +175,7 @@ func tokenRemoveCommand() cli.Row {
 			}
 			return cli.Each(r.Args, func(name string) error {
 				if !slices.Contains(known, name) {
-					return fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name)
+					return fmt.Errorf("there is no token %q; `berth token ls` lists the tokens", name)
 				}
 				return r.Say("would remove the token " + name)
 			})

@@ -32,7 +32,8 @@ const versionTime = 5 * time.Second
 func VersionCommand() cli.Row {
 	format := "table"
 	return cli.Verb{Use: "version", Short: "Show the versions of this command and of the daemon",
-		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
+		Long: "Shows the version of this command and, if a daemon answers, the daemon's version and where its " +
+			"state is.",
 		Example: "  berth version\n  berth version --format json\n  berth version --format '{{.Client.Version}}'",
 		Flags: cli.Flags{cli.Flag(&format, "format",
 			"`form` of the output: table, json, yaml or a Go template").
@@ -74,12 +75,12 @@ func askVersions(r *cli.Run) versions {
 func versionText(v *versions) string {
 	text := fmt.Sprintf("Command: %s (%s, %s)\n", v.Client.Version, v.Client.Go, v.Client.Platform)
 	if v.Daemon == nil {
-		return text + "Daemon:  none answers: " + v.Error
+		return text + "Daemon:  no daemon answers: " + v.Error
 	}
 	d := v.Daemon
 	kind := d.Store
 	if kind == "etcd" {
-		kind = "etcd, and of its own bolt"
+		kind = "shared: etcd; own: bolt"
 	}
 	return text + fmt.Sprintf("Daemon:  %s on host %s, process %d, since %s\nSocket:  %s\nState:   %s (%s %s)",
 		d.Version, d.Host, d.PID, cli.LocalTime(d.Started), v.Socket, d.State, kind, d.StoreID)

@@ -24,8 +24,9 @@ containers, service by service: first a canary, then as many at once as in fligh
 their reserved addresses, except with order: start-first, where old and new run together. A failed canary
 stops the deploy.
 
-With a PLAN of berth deploy plan -o it does exactly that, and refuses if something has changed since. It asks
-first; --yes skips the question, also if another deploy came first. A refusal changes nothing.`
+With a PLAN that berth deploy plan -o saved, it does exactly what the plan shows, and refuses if something has
+changed since. It asks first; --yes skips the question, even if another deploy ran in between. A refusal
+changes nothing.`
 
 func applyCommand() cli.Row {
 	var f flags
@@ -38,7 +39,7 @@ func applyCommand() cli.Row {
 			var from *rollout.Plan
 			if len(r.Args) > 0 {
 				if r.Given("file") {
-					return r.Usagef("a plan says which files it is of; leave -f out, or the plan")
+					return r.Usagef("a plan already names its files; leave out -f, or the plan")
 				}
 				var err error
 				if from, err = saved(r.Args[0]); err != nil {
@@ -100,7 +101,8 @@ func (how *carrying) carryOut(r *cli.Run, f *flags, from *rollout.Plan) error {
 		defer stop()
 		context.AfterFunc(r, stop) // a second signal ends the process at once
 		if err = s.on(r).apply(plan, how, how.yes && from == nil); err != nil && r.Err() != nil {
-			return fmt.Errorf("%w; completed steps stay; run it again for the rest (%v)", cli.ErrInterrupted, err)
+			return fmt.Errorf("%w; completed steps stay; run the command again for the rest (%v)", cli.ErrInterrupted,
+				err)
 		}
 		return err
 	}))
@@ -131,7 +133,7 @@ func (s *site) agree(from *rollout.Plan, how *carrying) (*rollout.Plan, error) {
 	if err := show(s.Stderr, plan); err != nil {
 		return nil, err
 	}
-	return plan, s.Confirm("Do that?")
+	return plan, s.Confirm("Carry out this plan?")
 }
 
 // apply locks the project, makes the plan's reservations and carries the plan out. With free, the plan may differ from
@@ -210,7 +212,7 @@ func runningText(project, meant string, all []scene.Container) string {
 		}
 	}
 	if len(up) == 0 {
-		return fmt.Sprintf("nothing of %s runs", project)
+		return fmt.Sprintf("no container of %s runs", project)
 	}
 	text := deploy.InWords(up) + plural(up, " runs", " run")
 	if len(down) > 0 {
@@ -234,7 +236,7 @@ func (s *site) underLock(agreed *rollout.Plan, free bool) (*rollout.Plan, error)
 		moved := agreed.Moved(d.plan)
 		switch {
 		case len(moved) > 0 && !free:
-			return nil, fmt.Errorf("the state has changed since it was shown: %s; run it again",
+			return nil, fmt.Errorf("the state has changed since the plan was shown: %s; run the command again",
 				strings.Join(moved, "; "))
 		case reserve || !d.plan.Changes():
 			return d.plan, nil

@@ -30,7 +30,7 @@ type flags struct {
 func (f *flags) flags() cli.Flags {
 	return append(f.Project.Flags(),
 		cli.Flag(&f.compose, "compose-command",
-			"the `COMMAND` by which containers are made (default: docker compose "+
-				"where it answers, else docker-compose)"),
+			"the `COMMAND` that creates containers (default: docker compose if it "+
+				"works, otherwise docker-compose)"),
 		cli.DockerHostFlag(&f.engine))
 }

@@ -29,7 +29,7 @@ func TestDraws(t *testing.T) {
 		"apply, startFirst": {verb: "apply", startFirst: true, draws: 2, says: "make shop/web/1"},
 		"taken":             {verb: "apply", taken: true, draws: 2, says: "make shop/web/1"},
 		"taken, saved": {verb: "apply", saved: true, taken: true, draws: 2,
-			says: "the addresses of shop/web/1 have changed; run it again"},
+			says: "the addresses of shop/web/1 have changed; run the command again"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var h *harness

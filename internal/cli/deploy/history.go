@@ -19,7 +19,7 @@ func historyCommand(p *cli.Program) cli.Row {
 		Verb: cli.Verb{Use: "history PROJECT", Short: "Show the deploys of a project",
 			Long: historyHelp, Example: "  berth deploy history shop\n  berth deploy history shop --last 1 --format json",
 			Any:   cli.ProjectRefs,
-			Flags: cli.Flags{cli.Flag(&last, "last", "only the last `N` of them")},
+			Flags: cli.Flags{cli.Flag(&last, "last", "show only the last `N` deploys")},
 			Check: func(*cli.Run) error {
 				if last < 0 {
 					return fmt.Errorf("--last is %d and must be the number of deploys to show, or 0 for all", last)

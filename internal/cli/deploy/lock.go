@@ -105,7 +105,7 @@ func (l *lock) held() error {
 	case l.lost != nil:
 		return l.lost
 	case !time.Now().Before(l.good):
-		return fmt.Errorf("the lock of %s was not renewed in time, so the deploy stops; run it again",
+		return fmt.Errorf("the lock of %s was not renewed in time, so the deploy stops; run the command again",
 			l.edit.Project)
 	}
 	return nil

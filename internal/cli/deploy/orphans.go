@@ -40,8 +40,8 @@ func orphanListCommand() cli.Row {
 			}
 			has, err := volumesOf(r, host)
 			if err != nil {
-				r.Warn("what is recorded is listed, also of volumes that are gone or in use again: " +
-					cli.OneLine(err))
+				r.Warn("the list may have volumes that are gone or in use again, because Berth cannot read the " +
+					"engine's volumes: " + cli.OneLine(err))
 				return all, nil
 			}
 			return slices.DeleteFunc(all, func(o ipam.Orphan) bool { return !isOrphan(&o, has[o.Volume]) }), nil
@@ -76,8 +76,8 @@ func isOrphan(o *ipam.Orphan, s *scene.Stored) bool {
 }
 
 const orphanRemoveHelp = `Removes a volume that no service uses, with its data. It asks first, unless you give
---yes. It refuses while a container uses the volume, while its project is being deployed, and for volumes that
-no deploy left.`
+--yes. It refuses while a container uses the volume, while its project is being deployed, and if berth deploy
+orphans ls does not list the volume.`
 
 func orphanRemoveCommand() cli.Row {
 	var host string
@@ -124,7 +124,7 @@ func (r *orphanRemoval) remove(name string, confirm func(string) error) error {
 		return r.Sayf("would remove the volume %s of the project %s", name, o.Project)
 	}
 	if there {
-		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,
+		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all its data?", name,
 			o.Project)); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *orphanRemoval) remove(name string, confirm func(string) error) error {
 		}
 	}
 	if _, err := r.Edit(r, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
-		return fmt.Errorf("the volume %s is gone, but its record is not: %w", name, err)
+		return fmt.Errorf("the volume %s is removed, but Berth's record of it is not: %w", name, err)
 	}
 	return r.Say(name)
 }
@@ -159,13 +159,13 @@ func (r *orphanRemoval) look(engine *scene.Engine, name string) (*ipam.Orphan, b
 	if i >= 0 {
 		for _, u := range all[i].Users {
 			if !u.Copier {
-				return nil, false, fmt.Errorf("the volume %s is used by the container %s; remove that first", name,
-					u.Title())
+				return nil, false, fmt.Errorf("the volume %s is used by the container %s; remove that container first",
+					name, u.Title())
 			}
 		}
 		if !isOrphan(o, &all[i]) {
-			return nil, false, fmt.Errorf("the volume %s was made at %s, after the one of that name that a deploy "+
-				"left; `docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
+			return nil, false, fmt.Errorf("the volume %s was created at %s, after a deploy left another volume of "+
+				"that name; to remove the new one, use `docker volume rm`", name, cli.LocalTime(all[i].Made))
 		}
 	}
 	_, err = r.Edit(r, client.EditOptions{DryRun: true}, &ipam.RemoveOrphan{Volume: name})
@@ -180,8 +180,8 @@ func (r *orphanRemoval) find(name string) (*ipam.Orphan, error) {
 	}
 	i := slices.IndexFunc(all, func(o ipam.Orphan) bool { return o.Volume == name })
 	if i < 0 {
-		return nil, fmt.Errorf("no deploy left the volume %s; `berth deploy orphans ls` lists those that deploys left",
-			name)
+		return nil, fmt.Errorf("no deploy left a volume %s; `berth deploy orphans ls` lists the volumes that deploys "+
+			"left", name)
 	}
 	return &all[i], nil
 }

@@ -23,7 +23,7 @@ func TestOrphanAsked(t *testing.T) {
 		"nothing":             {func(*harness) {}, ""},
 		"a deploy has begun":  {lockShop, "another deploy of the project shop"},
 		"it is used":          {func(h *harness) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
-		"it is none any more": {forgetData, "no deploy left the volume shop_data"},
+		"it is none any more": {forgetData, "no deploy left a volume shop_data"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := enter(t)

@@ -22,7 +22,7 @@ func planCommand() cli.Row {
 	return cli.Verb{Use: "plan", Short: "Show what a deploy would do", Long: planHelp,
 		Example: "  berth deploy plan\n  berth deploy plan -f compose.yaml -p shop -o shop.plan",
 		Flags: append(f.flags(), cli.Flag(&output, "output", "save the plan in `FILE`").Short("o"),
-			cli.FormatFlag(&format, "the plan as it is saved")),
+			cli.FormatFlag(&format, "the plan as -o saves it")),
 		Run: func(r *cli.Run) error {
 			table, err := cli.NewObject[rollout.Plan](r, format)
 			if err != nil {
@@ -87,10 +87,10 @@ func saved(file string) (*rollout.Plan, error) {
 	}
 	var plan rollout.Plan
 	if err := json.Unmarshal(text, &plan); err != nil {
-		return nil, fmt.Errorf("%s is no plan of `berth deploy plan -o`: %w", file, err)
+		return nil, fmt.Errorf("%s is not a plan of `berth deploy plan -o`: %w", file, err)
 	}
 	if plan.Project == "" || len(plan.Files) == 0 {
-		return nil, errors.New(file + " is no plan of `berth deploy plan -o`: it names no project")
+		return nil, errors.New(file + " is not a plan of `berth deploy plan -o`: it names no project")
 	}
 	return &plan, nil
 }

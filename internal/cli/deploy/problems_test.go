@@ -67,7 +67,7 @@ func TestPlanTellsAll(t *testing.T) {
 		t.Errorf("the exit code is %d, and it writes %q", code, out)
 	}
 	for _, want := range []string{
-		file + ":6: services.web.x-berth.update.canary is not known; update has canaries",
+		file + ":6: services.web.x-berth.update.canary is not a known key; update can have canaries",
 		file + ":9: shop/db/1 on networks.front: 10.8.0.99 is held by mail",
 		file + ":14: shop/cache/1 on networks.front: 10.9.0.7 is outside the subnet 10.8.0.0/24",
 		file + ":19: services.first.deploy.update_config.order is start-first, and services.first has the container_name",
@@ -76,7 +76,7 @@ func TestPlanTellsAll(t *testing.T) {
 		"the container shop-web-2 cannot be reached: the engine calls it dead; run `berth check`",
 		"the container shop-db-1 cannot be inspected: ",
 		"of a version that nobody knows",
-		"these are 9 problems",
+		"there are 9 problems",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it is not said that %s", want)
@@ -236,8 +236,8 @@ func TestPlanSecondShort(t *testing.T) {
 	}
 	write("start-first")
 	code, _, said := h.berth("plan")
-	if code != 1 || !strings.Contains(said, "compose.yaml:1: a second address for shop/web/2 on networks.front, "+
-		"which starts before it stops: too few addresses are free") ||
+	if code != 1 || !strings.Contains(said, "compose.yaml:1: no second address for shop/web/2 on networks.front, "+
+		"which its order start-first needs: too few addresses are free") ||
 		!strings.Contains(said, "(3 wanted, 1 free), so none is left for shop/web/2, shop/web/3") {
 		t.Errorf("it does %d:\n%s", code, said)
 	}

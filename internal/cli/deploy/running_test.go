@@ -16,7 +16,7 @@ func TestStopSays(t *testing.T) {
 	}{
 		{[]string{"exited", "running", "running"}, []string{"web"}, "web does not run; api and db run: nothing to do"},
 		{[]string{"exited", "running", "exited"}, []string{"web"}, "web does not run; db runs: nothing to do"},
-		{[]string{"exited", "exited", "exited"}, nil, "nothing of shop runs: nothing to do"},
+		{[]string{"exited", "exited", "exited"}, nil, "no container of shop runs: nothing to do"},
 	} {
 		h := enter(t)
 		h.plan("front", "10.8.0.0/24", "10.8.0.10+10")

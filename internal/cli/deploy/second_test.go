@@ -30,9 +30,10 @@ func TestApplySecond(t *testing.T) {
 		owner string // the owner with a reservation afterwards
 		did   string
 	}{
-		"a plan of its own":  {false, false, 1, "nothing is made here", "shop/web/1", "failed"},
-		"nothing is left":    {false, true, 0, "nothing to do", "shop/web/1", "done"},
-		"a plan that is set": {true, false, 1, "the configuration of web has changed; run it again", "", "refused"},
+		"a plan of its own": {false, false, 1, "nothing is made here", "shop/web/1", "failed"},
+		"nothing is left":   {false, true, 0, "nothing to do", "shop/web/1", "done"},
+		"a plan that is set": {true, false, 1, "the configuration of web has changed; run the command again", "",
+			"refused"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := enter(t)

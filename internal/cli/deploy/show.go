@@ -66,7 +66,7 @@ func summary(p *rollout.Plan) string {
 	case p.Task.Do == rollout.Start:
 		return fmt.Sprintf("%s runs: nothing to do", p.Project)
 	default:
-		return fmt.Sprintf("%s is as its files say: nothing to do", p.Project)
+		return fmt.Sprintf("%s matches its files: nothing to do", p.Project)
 	}
 	var parts []string
 	for _, do := range []rollout.Action{rollout.Create, rollout.Recreate, rollout.Start, rollout.Work,

@@ -27,7 +27,7 @@ func TestApplyInterrupted(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "compose.sh")
 	h.must(os.WriteFile(script, []byte(interrupting), 0o600))
 	code, _, said := h.berth("apply", "--yes", "--compose-command", "sh "+script)
-	if code != 130 || !strings.Contains(said, "interrupted; completed steps stay; run it again for the rest") {
+	if code != 130 || !strings.Contains(said, "interrupted; completed steps stay; run the command again for the rest") {
 		t.Errorf("it ends with %d: %s", code, said)
 	}
 	c := client.New(h.socket)

@@ -62,7 +62,7 @@ func TestPlanStartFirst(t *testing.T) {
 func TestPlanStartFirstFull(t *testing.T) {
 	h := startsFirst(t, 5)
 	code, out, said := h.berth("plan")
-	if code != 1 || out != "" || !strings.Contains(said, "a second address for shop/web/3") {
+	if code != 1 || out != "" || !strings.Contains(said, "no second address for shop/web/3") {
 		t.Errorf("the exit code is %d: %s%s", code, out, said)
 	}
 	if code, _, said := h.berth("apply", "--yes"); code != 1 || len(h.engine.Writes()) > 0 {

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-const statusHelp = `Shows which projects are being deployed, by whom, where and until when they are locked at
-least. For a PROJECT it also shows the result of the last deploy.`
+const statusHelp = `Shows which projects are being deployed, by whom and where, and when the lock of each expires
+unless its deploy renews it. For a PROJECT it also shows the result of the last deploy.`
 
 // state is a project's lock, if any, and the outcome of its last deploy, if asked for.
 type state struct {
@@ -67,7 +67,7 @@ func stateColumns(now func() time.Time) cli.Fields {
 }
 
 const unlockHelp = `Removes the lock of a project from the deploy that holds it. That deploy stops at its next
-step. A lock expires half a minute after the last sign of its deploy.`
+step. A lock expires half a minute after its deploy last renewed it.`
 
 func unlockCommand() cli.Row {
 	return cli.Change{

@@ -13,7 +13,8 @@ import (
 
 const stepsHelp = `
 
-The containers of PROJECT name its Compose files, unless you give -f. Variables come from your environment.
+Without -f, the command takes the Compose files from the labels of PROJECT's containers. Variables come from your
+environment.
 You can name one service, or one replica (web/2). The command locks the project, shows what it would do and
 asks first; --yes skips the question.`
 
@@ -34,7 +35,7 @@ services that still run.`)
 func recreateCommand() cli.Row {
 	return taskCommand(rollout.Recreate, "Recreate containers even if nothing has changed",
 		`Recreates the containers of a project even if nothing has changed. They keep their addresses and volumes.
-Order and canaries are those of berth deploy apply. Containers that use the network or volumes of a service
+The order and the canaries are as in berth deploy apply. Containers that use the network or volumes of a service
 are recreated with it.`)
 }
 
@@ -51,7 +52,7 @@ func taskCommand(do rollout.Action, short, long string) cli.Row {
 		Flags:  append(f.flags(), how.flags()...),
 		Run: func(r *cli.Run) error {
 			if r.Given("project-name") && f.Source.Project != r.Args[0] {
-				return r.Usagef("the project is named by an argument; leave --project-name out")
+				return r.Usagef("the argument already names the project; leave out --project-name")
 			}
 			if len(r.Args) > 1 {
 				var err error
@@ -100,9 +101,9 @@ func (f *flags) find(ctx context.Context) error {
 	there, err := engine.Project(ctx, f.Source.Project)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w; if it has no containers yet, name the files with -f", err)
+		return fmt.Errorf("%w; if the project has no containers yet, name its files with -f", err)
 	case len(there.Files) == 0:
-		return fmt.Errorf("the containers of the project %s do not name its files; name them with -f",
+		return fmt.Errorf("the containers of the project %s do not name its Compose files; name the files with -f",
 			f.Source.Project)
 	}
 	f.Source.Files = there.Files

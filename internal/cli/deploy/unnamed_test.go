@@ -38,17 +38,17 @@ func TestPlanUnnamed(t *testing.T) {
 			t.Errorf("it does %d:\n%s%s", code, out, said)
 		}
 	}
-	const front = "networks.net does not name the subnet 10.8.0.0/24 of the planned network front, and Docker would " +
-		"create it in an unplanned one; write config: [{subnet: 10.8.0.0/24%s}] in its ipam\n"
+	const front = "networks.net does not name the subnet 10.8.0.0/24 of the planned network front, so Docker would " +
+		"create the network on an unplanned subnet; write config: [{subnet: 10.8.0.0/24%s}] in its ipam\n"
 	for config, gateway := range map[string]string{"": "", ", config: []": "", ", config: [{}]": "",
 		", config: [{gateway: 10.8.0.1}]": ", gateway: 10.8.0.1"} {
 		compose("ipam: {driver: berth, options: {network: front}" + config + "}")
 		refused(file + ":4: " + fmt.Sprintf(front, gateway))
 	}
 	compose("ipam: {driver: berth, options: {network: dual}}")
-	refused(":4: networks.net does not name the subnet 10.9.0.0/24 and fd00:9::/64 of the planned network dual, and " +
-		"Docker would create it in an unplanned one; write enable_ipv6: true in it, and config: [{subnet: " +
-		"10.9.0.0/24}, {subnet: \"fd00:9::/64\"}] in its ipam\n")
+	refused(":4: networks.net does not name the subnet 10.9.0.0/24 and fd00:9::/64 of the planned network dual, so " +
+		"Docker would create the network on an unplanned subnet; write enable_ipv6: true in it, and config: " +
+		"[{subnet: 10.9.0.0/24}, {subnet: \"fd00:9::/64\"}] in its ipam\n")
 	compose("{enable_ipv6: true, ipam: {driver: berth, options: {network: dual}, config: [{subnet: 10.9.0.0/24}]}}")
 	refused(":4: networks.net does not name the subnet fd00:9::/64 of the planned network dual")
 

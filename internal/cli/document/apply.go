@@ -9,7 +9,7 @@ import (
 )
 
 const applyHelp = `Changes the plan to match FILE, and lists the changes like berth plan diff. FILE is a document of
-berth plan export, or - for standard input. It does not ask. A second run changes nothing.
+berth plan export, or - for standard input. It does not ask for confirmation. A second run changes nothing.
 
 Names identify objects (see berth plan diff --help), so an edited address moves. What FILE does not name stays. A
 setting that is written with its default, or without a value, is reset. --prune resets and removes everything that FILE
@@ -30,8 +30,8 @@ func applyCommand() cli.Row {
   berth plan apply plan.yaml --prune
   berth plan apply addresses.csv --csv reservations`,
 		Flags: cli.Flags{cli.Flag(&dryRun, "dry-run",
-			"show what would be changed, and change nothing; the exit code of "+
-				"berth plan diff also shows whether there are changes")}}
+			"show what would be changed, and change nothing (for an exit code that shows "+
+				"whether there are changes, use berth plan diff)")}}
 	return flags.verb(verb, func(d *compared, show *cli.Table[Compared]) error {
 		refused, tried, err := d.try()
 		if err != nil {
@@ -59,7 +59,7 @@ func (d *compared) make() error {
 	for i, step := range d.transactions {
 		out, err := d.Edit(d, client.EditOptions{}, edits(step.Edits)...)
 		if err != nil && i > 0 {
-			return fmt.Errorf("%w; %d of %s were made before, and stay: apply it again when that is fixed",
+			return fmt.Errorf("%w; %d of %s were completed before, and stay; fix this, then apply the document again",
 				d.refusal(err, step.Edits), i, cli.Counted(len(d.transactions), "transaction"))
 		}
 		if err != nil {

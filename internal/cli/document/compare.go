@@ -30,10 +30,10 @@ type compareFlags struct {
 // result.
 func (f *compareFlags) verb(verb cli.Verb, do func(*compared, *cli.Table[Compared]) error) cli.Row {
 	verb.Flags = slices.Concat(verb.Flags, tableFlags(&f.table, cli.Flag(&f.table.Network, "network",
-		"only the network `NETWORK`, or with --csv the one of the rows that name none").Filled()), cli.Flags{
+		"only the network `NETWORK`; with --csv, the network of rows that name none").Filled()), cli.Flags{
 		cli.Flag(&f.prune, "prune",
 			"remove networks, their contents and settings that are not in the document"),
-		cli.FormatFlag(&f.format, "changes, an object each, and what was refused")})
+		cli.FormatFlag(&f.format, "one object per change, and the refusals")})
 	verb.Check = f.check
 	verb.Run = func(r *cli.Run) error {
 		show, err := cli.NewObject[Compared](r, f.format)
@@ -59,7 +59,7 @@ func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
 			"FILE is a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
 		network.Of(cli.NetworkRefs),
 		cli.Flag(&table.Space, "space",
-			"with --csv: the space `NAME` of the rows that name none (local)").Of(cli.SpaceRefs),
+			"with --csv: the space `NAME` of rows that name none (default: local)").Of(cli.SpaceRefs),
 		cli.Flag(&table.Ignore, "ignore-unknown",
 			"with --csv: leave out unknown columns, instead of refusing them"),
 	}
@@ -69,7 +69,7 @@ func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
 func onlyTables(r *cli.Run, flags ...string) error {
 	for _, flag := range flags {
 		if r.Given(flag) && !r.Given("csv") {
-			return fmt.Errorf("--%s is for tables; say what FILE holds with --csv", flag)
+			return fmt.Errorf("--%s works only with --csv NOUN, which says what kind of table FILE is", flag)
 		}
 	}
 	return nil
@@ -78,8 +78,8 @@ func onlyTables(r *cli.Run, flags ...string) error {
 // check refuses flags that do not go together.
 func (f *compareFlags) check(r *cli.Run) error {
 	if r.Given("csv") && f.prune {
-		return errors.New("a table is one part of a plan, and --prune would remove all others; give a document, or " +
-			"leave out --prune")
+		return errors.New("a table is only one part of a plan, and --prune would remove the other parts; give a " +
+			"document, or leave out --prune")
 	}
 	return onlyTables(r, "space", "ignore-unknown")
 }
@@ -272,6 +272,6 @@ func lines(w io.Writer, changes []compare.Change) error {
 
 // untried warns that not all changes were tried.
 func (d *compared) untried() string {
-	return fmt.Sprintf("these are more changes than one dry run tries (%d); what is behind them may be refused yet",
-		ipam.MaxTried)
+	return fmt.Sprintf("a dry run tries at most %d changes, and there are more; the rest were not tried and may "+
+		"still be refused", ipam.MaxTried)
 }

@@ -9,10 +9,10 @@ import (
 const diffHelp = `Shows what berth plan apply would change, one line per change: + added, - removed, ~
 changed. FILE is a document of berth plan export, or - for standard input. The command changes nothing.
 
-Names identify networks, pools, accounts and owners with their slots. Subnets match by prefix, else by name,
-else by overlap. So an edited address moves. Objects that are not in the document stay; --prune removes them.
+Names identify networks, pools, accounts and owners with their slots. Subnets match by prefix, otherwise by
+name, otherwise by overlap. So an edited address moves. Objects that are not in the document stay; --prune removes them.
 
-The command tries the changes in a dry run. It lists each refusal with its line and the holder in the way.
+The command tries the changes in a dry run. It lists each refusal with its line and the holder of the address.
 
 Exit codes: 0 the plan matches the document; 1 refused; 2 it differs.`
 

@@ -36,7 +36,7 @@ func exportCommand() cli.Row {
 		Flags: cli.Flags{
 			cli.Flag(&file, "output", "write to `FILE` instead of standard output").Short("o"),
 			cli.Flag(&noun, "csv",
-				"a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
+				"write a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
 			cli.Flag(&network, "network",
 				"only the network `NETWORK`, by name or id, planned or not").Of(cli.NetworkRefs)},
 		Run: func(r *cli.Run) error {

@@ -37,7 +37,7 @@ that are refused, for example because the container has no address yet, and adds
 
 --csv reads a table of one kind of object, as spreadsheets and NetBox write it (prefixes are subnets,
 ip-ranges pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns, in
-any order. --network is the network of rows that name none. Without it, the address determines the network,
+any order. --network is the network of rows that name none. Without --network, the address determines the network,
 except for subnets.`
 
 // importFlags are the flags of import.
@@ -58,7 +58,7 @@ func importCommand() cli.Row {
   berth plan import more.yaml --export before.yaml
   berth plan import prefixes.csv --csv subnets --network site`,
 		Flags: append(tableFlags(&flags.table, cli.Flag(&flags.table.Network, "network",
-			"with --csv: the `NETWORK` of the rows that name none")),
+			"with --csv: the `NETWORK` of rows that name none")),
 			cli.Flag(&flags.edit.DryRun, "dry-run", "check, show what would be added, and change nothing"),
 			cli.FormatFlag(&flags.edit.Format, ""),
 			cli.Flag(&flags.export, "export",
@@ -77,7 +77,7 @@ func importCommand() cli.Row {
 				if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
 					return err
 				}
-				_, err := fmt.Fprintln(w, "the import adds to existing networks; save their present plan with "+
+				_, err := fmt.Fprintln(w, "the import adds to existing networks; to save the current plan first, use "+
 					"--export FILE")
 				return err
 			})
@@ -95,7 +95,7 @@ func (f *importFlags) check(r *cli.Run) error {
 		return err
 	}
 	if f.export != "" && f.edit.DryRun {
-		return errors.New("a dry run changes nothing, so it needs no --export; leave one of them out")
+		return errors.New("a dry run changes nothing, so it needs no --export; leave out --dry-run or --export")
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func unmade(r *cli.Run, problems []ipam.PlanProblem, file string) error {
 		fmt.Fprintln(r.Stderr, cli.Printable(where+advice.Join(one.Text, one.Advice)))
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s could not be made; everything else is imported; fix that and import again",
+		return fmt.Errorf("%s could not be made; everything else is imported; fix the causes and import again",
 			cli.Counted(len(problems), "association"))
 	}
 	return nil
@@ -149,7 +149,7 @@ func readPlan(r *cli.Run, table plan.Table, file, comesTo string) (planned ipam.
 		return planned, err
 	}
 	if table.Noun == "" && strings.EqualFold(filepath.Ext(file), ".csv") {
-		return planned, r.Usagef("%s is a table by its name; say of what, with --csv %s", file,
+		return planned, r.Usagef("%s seems to be a table; say what kind of table with --csv %s", file,
 			strings.Join(plan.Nouns, "|"))
 	}
 	var notes plan.Notes
@@ -176,13 +176,13 @@ func leftOut(notes plan.Notes) (lines []string) {
 	columns := strings.Join(notes.Ignored, ", ")
 	switch {
 	case len(notes.Ignored) == 1:
-		lines = append(lines, "the column "+columns+" is left out: Berth has nothing of the kind")
+		lines = append(lines, "Berth ignores the column "+columns+": it has no such data")
 	case len(notes.Ignored) > 1:
-		lines = append(lines, "the columns "+columns+" are left out: Berth has nothing of the kind")
+		lines = append(lines, "Berth ignores the columns "+columns+": it has no such data")
 	}
 	if notes.Prefixes > 0 {
 		lines = append(lines, cli.Counted(notes.Prefixes, "row")+
-			" left out: of prefixes that only hold others (status: container)")
+			" ignored: prefixes that only contain other prefixes (status: container)")
 	}
 	for _, r := range notes.Renamed {
 		lines = append(lines, fmt.Sprintf("line %d: the %s %q becomes %s: a name has only letters, digits, '_', '.' and '-'",

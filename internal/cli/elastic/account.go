@@ -20,9 +20,9 @@ func accountCreateCommand() cli.Row {
   berth elastic account create mail --domain example.org --owner mail --dry-run`,
 			Flags: cli.Flags{
 				cli.Flag(&create.Domain, "domain",
-					"the `DOMAIN` that it is of, shown with its addresses").Filled(),
-				cli.Flag(&create.Quota, "quota", "how many addresses `N` it may have (default: any number)"),
-				cli.Flag(&create.Owners, "owner", "a `PATTERN` of owners that are its own (repeatable)")}},
+					"the `DOMAIN` of the account, shown with its addresses").Filled(),
+				cli.Flag(&create.Quota, "quota", "let it have at most `N` addresses (default: any number)"),
+				cli.Flag(&create.Owners, "owner", "a `PATTERN` of the owners that belong to it (repeatable)")}},
 		Edit: func(args []string) (ipam.Edit, error) {
 			create.Account = args[0]
 			return &create, nil
@@ -50,7 +50,7 @@ func accountListCommand() cli.Row {
 	return cli.Listing[ipam.AccountInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List accounts",
 			Long: "Lists the accounts, with how many elastic addresses each has and may have (QUOTA), and which " +
-				"owners are\nits own.",
+				"owners belong\nto it.",
 			Example: "  berth elastic account ls\n  berth elastic account ls --format json"},
 		Keys:    cli.Fields{"owner=Owners"},
 		Columns: cli.Fields{"Name", "Domain", "Addresses", "Quota", "Owners,most=25"},

@@ -5,14 +5,14 @@ import (
 	"berth/internal/ipam"
 )
 
-const allocateHelp = `Allocates an elastic address to an account, and prints it: the lowest free one of the
-cluster's ranges, of those of --host, or the one of --ip. It is not mapped yet. An --ip that the account already
-has is no error.
+const allocateHelp = `Allocates an elastic address to an account, and prints it: the lowest free address of the
+cluster's ranges or of the ranges of --host, or the address of --ip. The address is not mapped yet. It is no error
+if the account already has the address of --ip.
 
---release-on disassociates and releases the address by itself: with destroy when its container was removed, with stop
-also when its container has stopped. A container that runs again within two minutes keeps the address, because it was
+--release-on makes Berth disassociate and release the address: with destroy when its container is removed, with stop
+also when its container stops. A container that runs again within two minutes keeps the address, because it was
 restarted or recreated. Both release the address when the owner or the network is removed. For an --ip that the
-account already has, the option changes when it is released.`
+account already has, the option changes when Berth releases the address.`
 
 func allocateCommand() cli.Row {
 	var take ipam.AllocateElastic
@@ -24,12 +24,12 @@ func allocateCommand() cli.Row {
   berth elastic allocate --host a
   berth elastic allocate --release-on destroy`,
 			Flags: cli.Flags{
-				cli.Flag(&take.Account, "account", "the `ACCOUNT` that gets it (default: default)").
+				cli.Flag(&take.Account, "account", "the `ACCOUNT` that gets it (default: the account default)").
 					Of(cli.AccountRefs).Filled(),
-				cli.Flag(&ip, "ip", "this `ADDRESS`").Filled(),
-				cli.Flag(&take.Host, "host", "one of the ranges of this `HOST`").Filled(),
+				cli.Flag(&ip, "ip", "allocate this `ADDRESS`").Filled(),
+				cli.Flag(&take.Host, "host", "allocate from the ranges of this `HOST`").Filled(),
 				cli.Flag(&take.ReleaseOn, "release-on",
-					"release it by itself `WHEN` its container ends: destroy, stop or "+
+					"release it automatically `WHEN` its container ends: destroy, stop or "+
 						"never (default: never)").Words("never", "destroy", "stop").Filled()}},
 		Edit: func([]string) (_ ipam.Edit, err error) {
 			if ip != "" {
@@ -41,8 +41,8 @@ func allocateCommand() cli.Row {
 	}
 }
 
-const disassociateHelp = `Ends the association of an elastic address, and prints the address. It stays with its
-account. An address that is associated with nobody is no error.`
+const disassociateHelp = `Ends the association of an elastic address, and prints the address. The account keeps the
+address. It is no error if the address is not associated.`
 
 func disassociateCommand() cli.Row {
 	return cli.Change{
@@ -59,8 +59,8 @@ func disassociateCommand() cli.Row {
 }
 
 const releaseHelp = `Releases an elastic address, and prints it. It refuses while the address is associated.
-The address is free once no edge maps it (until then: state releasing). An address that is free already is no
-error.`
+The address is free once no edge maps it (until then: state releasing). It is no error if the address is already
+free.`
 
 func releaseCommand() cli.Row {
 	return cli.Change{

@@ -14,16 +14,16 @@ import (
 
 const associateHelp = `Maps an elastic address to a container, and prints the address: what the container sends
 comes from that address, and what is sent to the address reaches the container. TARGET is an owner such as
-shop/web/1, a container's name, or a MAC. It has an address on a network with elastic addresses on (berth network
-modify NETWORK --elastic on), by a reservation or because it runs. With a reservation the mapping holds from the
-container's first packet on; without one it is made when the container starts.
+shop/web/1, a container's name, or a MAC. The target must have an address, reserved or held, on a network that has
+elastic addresses turned on (berth network modify NETWORK --elastic on). With a reservation, the mapping works from the
+container's first packet on. Without one, Berth makes the mapping when the container starts.
 
---network and --guest select one of its addresses if it has several. --egress-only maps only what the container
+--network and --guest select one of the target's addresses if it has several. --egress-only maps only what the container
 sends; new connections to the address do not reach it. --move moves an address that is associated elsewhere, which
 is otherwise refused.
 
-It returns when the host's edge (berth edge) has mapped it. If no edge is connected, or this takes more than five
-seconds, it reports that and succeeds: the edge maps the address as soon as it can.`
+The command returns when the host's edge (berth edge) has mapped the address. If no edge is connected, or this takes
+more than five seconds, it reports that and succeeds: the edge maps the address as soon as it can.`
 
 // How long to wait for the host's edge, and how often to look.
 const (
@@ -41,10 +41,11 @@ func associateCommand() cli.Row {
   berth elastic associate 203.0.113.12 shop/web/1 --egress-only
   berth elastic associate 203.0.113.12 web --network net1 --move --dry-run`,
 			Flags: cli.Flags{
-				cli.Flag(&edit.Network, "network", "on this `NETWORK`").Of(cli.NetworkRefs).Filled(),
-				cli.Flag(&guest, "guest", "this `ADDRESS` of the target").Filled(),
-				cli.Flag(&edit.Move, "move", "also if the address is associated elsewhere"),
-				cli.Flag(&edit.EgressOnly, "egress-only", "only what the target sends")},
+				cli.Flag(&edit.Network, "network", "the `NETWORK` of the target's address").
+					Of(cli.NetworkRefs).Filled(),
+				cli.Flag(&guest, "guest", "the target's `ADDRESS`, if it has several").Filled(),
+				cli.Flag(&edit.Move, "move", "move the address if it is associated elsewhere"),
+				cli.Flag(&edit.EgressOnly, "egress-only", "map only what the target sends")},
 			Check: func(r *cli.Run) (err error) {
 				edit.Address, err = parseAddress(r.Args[0])
 				if err == nil && guest != "" {
@@ -61,7 +62,7 @@ func associateCommand() cli.Row {
 			defer stop()
 			warning := awaitEdge(r, edit.Address)
 			if r.Err() != nil {
-				return fmt.Errorf("%w: %s is associated, and not mapped yet; the edge maps it as soon as it can",
+				return fmt.Errorf("%w: %s is associated, but not mapped yet; the edge maps it as soon as it can",
 					cli.ErrInterrupted, edit.Address)
 			}
 			if warning != "" {
@@ -75,7 +76,7 @@ func associateCommand() cli.Row {
 func awaitEdge(r *cli.Run, addr netip.Addr) (warning string) {
 	status, err := r.EdgeStatus(r)
 	if err != nil {
-		return fmt.Sprintf("%s is associated; whether it is mapped is not known: %v", addr, err)
+		return fmt.Sprintf("%s is associated, but Berth cannot tell whether it is mapped: %v", addr, err)
 	}
 	ctx, cancel := context.WithTimeout(r, edgePatience)
 	defer cancel()
@@ -92,9 +93,9 @@ func awaitEdge(r *cli.Run, addr netip.Addr) (warning string) {
 			case at != nil && at.Error == "":
 				return ""
 			case at != nil && at.Host == where:
-				return fmt.Sprintf("%s is associated, and the edge of host %s cannot map it: %s", addr, where, at.Error)
+				return fmt.Sprintf("%s is associated, but the edge of host %s cannot map it: %s", addr, where, at.Error)
 			case !edgeOn(&status, where):
-				return fmt.Sprintf("%s is associated, and not mapped yet: no edge is connected on host %s; start one "+
+				return fmt.Sprintf("%s is associated, but not mapped yet: no edge is connected on host %s; start one "+
 					"(berth edge)", addr, where)
 			case at != nil:
 				why = ": " + at.Error
@@ -102,8 +103,8 @@ func awaitEdge(r *cli.Run, addr netip.Addr) (warning string) {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Sprintf("%s is associated, and the edge of host %s has not mapped it within %s%s; it will as "+
-				"soon as it can", addr, where, edgePatience, why)
+			return fmt.Sprintf("%s is associated, but the edge of host %s has not mapped it within %s%s; the edge "+
+				"maps it as soon as it can", addr, where, edgePatience, why)
 		case <-again.C:
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"berth/internal/ipam"
 )
 
-var checkHelp = `Looks for what keeps elastic addresses of this host from working. A sentence explains each
+var checkHelp = `Looks for problems with elastic addresses of this host. A sentence explains each
 finding and what to do. It changes nothing. berth check reports these findings, too.
 
 ` + ipam.DescribeFindings(true) + `
-Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`
+Exit code 0: nothing was found. 2: there are findings. 1: the check itself failed.`
 
 func checkCommand() cli.Row {
 	return cli.Showing[ipam.CheckReport]{

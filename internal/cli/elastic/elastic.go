@@ -20,16 +20,16 @@ func Command() cli.Row {
 	return cli.Group("elastic", "Elastic addresses: they belong to an account, and move between containers",
 		allocateCommand(), associateCommand(), disassociateCommand(), releaseCommand(), listCommand(),
 		showCommand(), checkCommand(), usageCommand(),
-		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(),
+		cli.Group("range", "Ranges from which Berth allocates elastic addresses", rangeAddCommand(),
 			rangeListCommand(), rangeRemoveCommand()),
-		cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
+		cli.Group("account", "Accounts: which elastic addresses and containers belong together",
 			accountCreateCommand(), accountListCommand(), accountRemoveCommand()))
 }
 
 func parseAddress(text string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q is no address", text)
+		return netip.Addr{}, fmt.Errorf("%q is not an address", text)
 	}
 	return addr.Unmap(), nil
 }

@@ -9,8 +9,8 @@ import (
 
 const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
 what they are mapped to. MAPPED shows whether an edge has mapped an address: yes, no, or failed; berth elastic
-show gives the reason. --format wide also shows the guest's address, its network and its host, and when the address is
-released by itself. berth elastic range ls counts the free addresses.`
+show gives the reason. --format wide also shows the guest's address, its network and its host, and when Berth releases
+the address automatically. berth elastic range ls counts the free addresses.`
 
 func listCommand() cli.Row {
 	var account string
@@ -18,7 +18,7 @@ func listCommand() cli.Row {
 		Verb: cli.Verb{Use: "ls", Short: "List addresses", Long: listHelp,
 			Example: "  berth elastic ls\n  berth elastic ls --account shop\n  berth elastic ls --format json",
 			Flags: cli.Flags{
-				cli.Flag(&account, "account", "those of this `ACCOUNT`").Of(cli.AccountRefs)}},
+				cli.Flag(&account, "account", "list only the addresses of this `ACCOUNT`").Of(cli.AccountRefs)}},
 		Keys: cli.Fields{"network", "host=Host,HostRange", "owner=Instance", "tag",
 			cli.Choice("kind", ipam.KindElastic, ipam.KindHost, ipam.KindSystem),
 			cli.Choice("state", string(ipam.ElasticAllocated), string(ipam.ElasticReleasing)), "id"},

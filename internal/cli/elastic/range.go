@@ -28,10 +28,10 @@ func rangeAddCommand() cli.Row {
 			Flags: cli.Flags{
 				cli.Flag(&add.Host, "host", "only for the `HOST` (default: for the cluster)").Filled(),
 				cli.Flag(&add.Announce, "announce",
-					"the network `DEVICE` at which it is announced, or none").Filled(),
+					"the network `DEVICE` on which a host answers for the range, or none").Filled(),
 				cli.Flag(&ttl, "ttl",
-					"how long it answers after its host was cut off, a `duration` of 3s to 1m"),
-				cli.Flag(&add.OnCut, "on-cut", "what a host that is cut off does: `withdraw|keep`").
+					"how long a host that is cut off still answers, a `duration` of 3s to 1m"),
+				cli.Flag(&add.OnCut, "on-cut", "what a host that is cut off does with the range: `withdraw|keep`").
 					Words(string(ipam.CutWithdraw), string(ipam.CutKeep)).Filled()}},
 		Edit: func(args []string) (_ ipam.Edit, err error) {
 			lives := ipam.Duration(ttl)
@@ -46,7 +46,8 @@ func rangeAddCommand() cli.Row {
 func rangeRemoveCommand() cli.Row {
 	return cli.Change{
 		Verb: cli.Verb{Use: "rm RANGE...", Short: "Remove ranges",
-			Long: "Removes a range, which is written as it was added. It refuses while an address of it is allocated.",
+			Long: "Removes a range. Write RANGE as in berth elastic range ls. The command refuses while an address " +
+				"of\nthe range is allocated.",
 			Refs: []cli.Refs{rangeRefs}, Example: "  berth elastic range rm 203.0.113.10+20"},
 		PerArg: func(arg string) (ipam.Edit, error) {
 			r, err := parseRange(arg)

@@ -24,9 +24,9 @@ func Command() cli.Row {
 
 const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
 marks the host
-whose daemon answers. PRESENT shows whether a host's daemon is there now; if not, the host keeps its addresses. POOLS
-counts its Docker networks, LEASES the addresses on them, and HEADROOM the addresses that it claimed in advance.
---format wide adds when each daemon started, and its version.`
+whose daemon answers. PRESENT shows whether a host's daemon is connected now; a host keeps its addresses while
+it is not. POOLS counts the host's Docker networks, LEASES the addresses in use on them, and HEADROOM the addresses
+that the host claimed in advance. --format wide adds each daemon's start time and version.`
 
 func hostListCommand() cli.Row {
 	return cli.Listing[ipam.HostInfo]{
@@ -53,7 +53,7 @@ func stateText(h *ipam.HostInfo) string { return cli.StateText(h.State) }
 
 const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would release: its Docker
 networks, the
-addresses held on them (the first ones by name), and its headroom.`
+addresses held on them (it lists only the first ones), and its headroom.`
 
 func hostShowCommand() cli.Row {
 	return cli.Showing[ipam.HostInfo]{
@@ -114,8 +114,8 @@ func addressesText(n int, first []netip.Addr) string {
 }
 
 const hostDrainHelp = `Stops a host from taking new addresses and creating Docker networks in the cluster's
-spaces. It keeps
-what it has, and releases it as its containers end. --undo ends the drain.`
+spaces. The host
+keeps its addresses, and releases each one when its container ends. --undo ends the drain.`
 
 func hostDrainCommand() cli.Row {
 	var undo bool
@@ -123,14 +123,14 @@ func hostDrainCommand() cli.Row {
 		Verb: cli.Verb{Use: "drain HOST...", Short: "Stop hosts from taking new addresses", Long: hostDrainHelp,
 			Refs:    []cli.Refs{hostRefs},
 			Example: "  berth host drain b\n  berth host drain b --undo",
-			Flags:   cli.Flags{cli.Flag(&undo, "undo", "let it take them again")}},
+			Flags:   cli.Flags{cli.Flag(&undo, "undo", "let the hosts take new addresses again")}},
 		PerArg: func(host string) (ipam.Edit, error) { return &ipam.DrainHost{Name: host, Undo: undo}, nil },
 	}
 }
 
-const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may have its
-former addresses now.
-So stop its containers on networks of the cluster first, and start them again afterwards.`
+const hostAdmitHelp = `Lets a removed host take part in the cluster again. The host holds nothing at first, and
+other hosts may have its former addresses now. So stop its containers on networks of the cluster first, and start
+them again afterwards.`
 
 func hostAdmitCommand() cli.Row {
 	return cli.Change{

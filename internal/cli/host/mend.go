@@ -11,18 +11,20 @@ import (
 )
 
 const storeMendHelp = `Repairs a shared store that lost changes, because etcd was restored from an older snapshot or
-lost its data. Run the command with --yes on each host. Until then Berth assigns no address in the cluster's spaces.
-"berth status" shows since when, and how much is missing.
-The host writes back its Docker networks, leases and headroom that etcd lost, with the same ids. It releases again what
-it had released. It also records the addresses that its containers use without a record. Networks, subnets and
-reservations come from the host that knows their latest version. If two hosts hold the same address, the command names
-both, and the one whose container runs keeps it.
-The first run stops all hosts. They resume when every host has run the command. --gone HOST does not wait for a host
-whose machine is off for good. If it returns, run the command there. --dry-run shows what would change.`
+lost its data. Run the command with --yes on each host. Until all hosts have run it, Berth assigns no
+address in the cluster's spaces. "berth status" shows since when the store is not trusted, and how much is missing.
+The host writes back those of its Docker networks, leases and headroom that etcd lost, with the same ids. If it had
+released some that etcd has again, it releases them again. It also records the addresses that its containers use
+without a record. Networks, subnets and reservations come from the host that knows their latest version. If two hosts
+hold the same address, the command names both, and the host whose container runs keeps the address.
+The first run makes all hosts stop giving addresses. They resume when every host has run the command. With --gone HOST,
+Berth does not wait for a host whose machine is off for good. If that machine returns, run the command there. --dry-run
+shows what would change.`
 
-const storeAcceptHelp = `Accepts a shared store that lost changes as it is now. The host writes nothing back, and holds
-only the addresses of its running containers. Run it instead of "berth state mend" on this host; the other hosts must
-run one of the two. What the store lost stays lost: plans, reservations, and addresses whose containers do not run.`
+const storeAcceptHelp = `Accepts the present content of a shared store that lost changes. The host writes nothing
+back, and holds only the addresses of its running containers. Run this command instead of "berth state mend" on this
+host; each other host must also run one of the two commands. What the store lost stays lost: plans, reservations, and
+addresses whose containers do not run.`
 
 // MendCommand is `berth state mend`.
 func MendCommand() cli.Row {
@@ -42,14 +44,14 @@ func mendCommand(accept bool, verb cli.Verb) cli.Row {
 	var yes bool
 	m := ipam.MendOptions{Accept: accept}
 	verb.Flags = cli.Flags{
-		cli.Flag(&m.DryRun, "dry-run", "show what would be done, and do nothing"),
-		cli.Flag(&yes, "yes", "do it").Short("y"),
+		cli.Flag(&m.DryRun, "dry-run", "show what would change, but change nothing"),
+		cli.Flag(&yes, "yes", "make the changes").Short("y"),
 		cli.Flag(&m.Gone, "gone",
 			"do not wait for the host `HOST`, which is off for good; repeatable").Split().Words(),
 	}
 	verb.Check = func(*cli.Run) error {
 		if m.DryRun == yes {
-			return errors.New("say --dry-run to see what would be done, or --yes to do it")
+			return errors.New("give --dry-run to see what would change, or --yes to make the changes")
 		}
 		return nil
 	}
@@ -70,7 +72,7 @@ func mendText(r *ipam.MendReport) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", cli.Printable(fmt.Sprintf(format, args...))) }
 	if r.Nothing {
-		return "there is nothing to mend: the shared store is as far as this host knows it\n"
+		return "there is nothing to mend: the shared store lacks nothing that this host knows of\n"
 	}
 	would := ""
 	if r.DryRun {
@@ -78,8 +80,8 @@ func mendText(r *ipam.MendReport) string {
 	}
 	switch {
 	case !r.Remembers && !r.Sees:
-		line("host %s remembers nothing of the shared store, and sees nothing that runs: it has nothing to put back",
-			r.Host)
+		line("host %s remembers nothing of the shared store and does not see its running containers, so it has "+
+			"nothing to put back", r.Host)
 	case !r.Remembers:
 		line("host %s remembers nothing of the shared store", r.Host)
 	case !r.Sees:
@@ -88,32 +90,33 @@ func mendText(r *ipam.MendReport) string {
 	line("%sput back: %s, %s, %d of headroom; %s and %s of the plan", would, cli.Counted(r.Pools, "Docker network"),
 		cli.Counted(r.Leases, "lease"), r.Headroom,
 		cli.Counted(r.Networks, "network"), cli.Counted(r.Reserved, "reservation"))
-	line("%sended again: %d of this host, %d of the plan; %sheld because it runs: %d", would, r.Ended, r.Removed, would,
-		r.Running)
+	line("%sremoved again: %d of this host, %d of the plan; %sheld for a running container: %d", would, r.Ended,
+		r.Removed, would, r.Running)
 	if r.Planner != "" && r.Planner != r.Host {
-		line("the plan is what host %s remembers", r.Planner)
+		line("the plan comes from host %s, which remembers its latest version", r.Planner)
 	}
 	for _, c := range r.Collisions {
 		seen := ""
 		if c.Seen {
-			seen = ", where it runs"
+			seen = ", whose container runs"
 		}
-		line("%s (space %s) has two holders: here %s%s; in etcd %s. It stays with host %s: stop the other container, "+
-			"and start it again", c.Address, c.Space, c.Here, seen, c.There, c.Kept)
+		line("%s (space %s) has two holders: here %s%s; in etcd %s. Host %s keeps the address: stop the other "+
+			"container, and start it again", c.Address, c.Space, c.Here, seen, c.There, c.Kept)
 	}
 	for _, problem := range r.Problems {
 		line("%s", problem)
 	}
 	switch {
 	case r.DryRun && len(r.Missing) > 0:
-		line("afterwards these hosts are waited for: %s", strings.Join(r.Missing, ", "))
+		line("after that, Berth gives no addresses until these hosts have mended too: %s",
+			strings.Join(r.Missing, ", "))
 	case r.DryRun:
-		line("afterwards no host is waited for")
+		line("after that, no other host has to mend, and Berth gives addresses again")
 	case len(r.Missing) > 0:
-		line("host %s is done; nothing is given until these have mended, too: %s. Run `berth state mend --yes` there, "+
-			"or name one that is off for good with --gone", r.Host, strings.Join(r.Missing, ", "))
+		line("host %s is done; Berth gives no addresses until these hosts have mended too: %s. Run `berth state mend "+
+			"--yes` there, or name a host that is off for good with --gone", r.Host, strings.Join(r.Missing, ", "))
 	default:
-		line("host %s is done, and all hosts are", r.Host)
+		line("host %s is done, and so are all other hosts", r.Host)
 	}
 	return b.String()
 }

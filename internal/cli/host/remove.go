@@ -11,15 +11,14 @@ import (
 	"berth/internal/ipam"
 )
 
-const hostRemoveHelp = `Removes a host from the cluster and releases all it holds there. It lists that first,
-and asks. The
-cluster refuses a removed host until "berth host admit".
+const hostRemoveHelp = `Removes a host from the cluster and releases everything that it holds there. The command
+first lists what the host holds, and asks. The cluster refuses a removed host until "berth host admit".
 
-If the host's daemon answers, the host leaves by itself, and the command waits for it. If not, only you can know
-whether the host is off. Confirm that with --off, and its addresses are released at once. If the host runs after all,
-others get the addresses of its containers.
+If the host's daemon answers, the host leaves by itself, and the command waits for it. If the
+daemon does not answer, only you can know whether the host is off. Confirm it with --off; Berth then releases the
+host's addresses at once. If the host runs after all, others may get the addresses of its containers.
 
-With several hosts the command handles each by itself. If one is refused, the others continue.`
+The command removes several hosts one by one. If Berth refuses to remove one, the command continues with the others.`
 
 // removal holds the flags of host rm.
 type removal struct {
@@ -38,7 +37,8 @@ func hostRemoveCommand() cli.Row {
   berth host rm b --dry-run`,
 			Flags: cli.Flags{
 				cli.Flag(&r.off, "off",
-					"the host is off, and nothing that ran there has an address of the cluster any more"),
+					"confirm that the host is off, and that nothing that ran there still uses an address of the "+
+						"cluster"),
 				cli.YesFlag(&r.yes),
 				cli.Flag(&r.wait, "wait",
 					"how long to wait until a host that answers has left, a `duration`")},
@@ -81,15 +81,16 @@ func removeHost(e *cli.Editor, name string, r removal) error {
 func removalQuestion(h *ipam.HostInfo, off bool) string {
 	holds := fmt.Sprintf("Host %s holds %s.", h.Name, holdsText(h))
 	if h.Leases > 0 && !off {
-		holds += " What still uses these addresses loses them to others."
+		holds += " Containers that still use these addresses lose them to others."
 	}
 	switch {
 	case off:
-		return holds + " You say that it is off: all of that is free at once, and given to others. Remove it?"
+		return holds + " You say that the host is off: all of that is free at once, and others may get it. Remove " +
+			"the host?"
 	case h.Present:
-		return holds + " It is asked to give that back, and to take no more. Remove it?"
+		return holds + " Berth asks the host to give all of that back, and to take nothing new. Remove the host?"
 	}
-	return holds + " Its daemon does not answer. Remove it?"
+	return holds + " The host's daemon does not answer. Remove the host?"
 }
 
 // lookForHost is the pause between two looks whether a host has left.
@@ -124,11 +125,11 @@ func awaitLeft(r *cli.Run, h *ipam.HostInfo, wait time.Duration) error {
 
 // stillThere returns the error for a host that has not left in time.
 func stillThere(h *ipam.HostInfo, wait time.Duration) error {
-	text := fmt.Sprintf("host %s was asked to leave, and has not left within %s; it holds %s, and goes as soon as it "+
-		"can (`berth host show %s`)", h.Name, wait, holdsText(h), h.Name)
+	text := fmt.Sprintf("host %s was asked to leave, but has not left within %s; it still holds %s, and leaves as "+
+		"soon as it can (see `berth host show %s`)", h.Name, wait, holdsText(h), h.Name)
 	if !h.Present {
-		text += fmt.Sprintf("; its daemon does not answer any more: if that machine is off, say so with `berth host "+
-			"rm --off %s`", h.Name)
+		text += fmt.Sprintf("; its daemon no longer answers: if that machine is off, run `berth host rm --off %s`",
+			h.Name)
 	}
 	return errors.New(text)
 }

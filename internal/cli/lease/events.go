@@ -52,7 +52,7 @@ func EventsCommand(p *cli.Program) cli.Row {
 		Args: func(r *cli.Run) error {
 			if len(r.Args) == 1 {
 				if _, err := netip.ParseAddr(r.Args[0]); err == nil {
-					return r.Usagef("berth events takes no address; `berth who %s` shows who has and had it", r.Args[0])
+					return r.Usagef("berth events takes no address; `berth who %s` shows its holders", r.Args[0])
 				}
 			}
 			return cli.NoArgs(r)
@@ -103,14 +103,14 @@ func EventsCommand(p *cli.Program) cli.Row {
 func (req *eventsRequest) flags() cli.Flags {
 	req.last = api.DefaultEvents
 	return cli.Flags{
-		cli.Flag(&req.since, "since", "only those since `WHEN`: "+cli.WhenText),
-		cli.Flag(&req.until, "until", "only those before `WHEN`, in the same forms"),
+		cli.Flag(&req.since, "since", "only events since `WHEN`: "+cli.WhenText),
+		cli.Flag(&req.until, "until", "only events before `WHEN`, in the same forms"),
 		cli.Flag(&req.networks, "network",
-			"only those of the network `NAME` (repeatable)").Of(cli.NetworkRefs),
+			"only events of the network `NAME` (repeatable)").Of(cli.NetworkRefs),
 		cli.Flag(&req.verbs, "verb",
-			"only those of the `VERB`, such as lease.take, or of a noun, such as lease "+
+			"only events of the `VERB`, such as lease.take, or of a noun, such as lease "+
 				"(repeatable)").Words(verbPatterns()...),
-		cli.Flag(&req.last, "last", "at most the last `N` of them").Short("n"),
+		cli.Flag(&req.last, "last", "at most the last `N` events").Short("n"),
 		cli.Flag(&req.follow, "follow", "print each event as it happens").Short("f"),
 	}
 }
@@ -118,7 +118,7 @@ func (req *eventsRequest) flags() cli.Flags {
 // note tells the user if older events were left out, or if there are no events at all.
 func (req eventsRequest) note(r *cli.Run, list *api.EventList) error {
 	if list.More && req.since != "" {
-		fmt.Fprintf(r.Stderr, "berth: there are older events since then; these are the last %d (--last)\n",
+		fmt.Fprintf(r.Stderr, "berth: there are older events since that time; these are the last %d (see --last)\n",
 			len(list.Events))
 	}
 	if len(list.Events) > 0 || req.last == 0 {
@@ -160,7 +160,7 @@ func (req eventsRequest) filter(r *cli.Run, out *cli.Output) (f ipam.EventFilter
 	f.Last = req.last
 	switch {
 	case req.follow && req.until != "":
-		return f, errors.New("--follow shows new events, --until past ones; give one of them")
+		return f, errors.New("--follow shows new events, --until past events; give only one of the two flags")
 	case req.follow && (out.Watched() || out.IsSorted()):
 		return f, errors.New("--follow shows each event as it happens; leave --watch and --sort out")
 	case req.last < 0 || req.last > api.MaxEvents:
@@ -182,8 +182,8 @@ func (req eventsRequest) filter(r *cli.Run, out *cli.Output) (f ipam.EventFilter
 	for _, pattern := range req.verbs {
 		verbs := ipam.VerbsLike(pattern)
 		if len(verbs) == 0 {
-			return f, fmt.Errorf("--verb is %q and must be one such as lease.take, or all of a noun, as "+
-				"in lease or lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
+			return f, fmt.Errorf("--verb is %q and must be a verb such as lease.take, or a noun such as lease or "+
+				"lease.* for all its verbs; the verbs are %s", pattern, strings.Join(ipam.Verbs(), ", "))
 		}
 		f.Verbs = append(f.Verbs, verbs...)
 	}

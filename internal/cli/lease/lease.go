@@ -42,7 +42,7 @@ func leaseListCommand() cli.Row {
 	var subnet string
 	return cli.Listing[ipam.LeaseInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List leases", Long: leaseListHelp,
-			Instead: map[string]string{"network": "berth lease ls NETWORK shows those of one network"},
+			Instead: map[string]string{"network": "berth lease ls NETWORK shows the leases of one network"},
 			Example: `  berth lease ls
   berth lease ls net1
   berth lease ls --subnet 10.1.0.0/24 --all
@@ -52,9 +52,9 @@ func leaseListCommand() cli.Row {
   berth lease ls --format json`,
 			Flags: cli.Flags{
 				cli.SpaceFlag(&filter.Space),
-				cli.Flag(&subnet, "subnet", "only those of the subnet `CIDR`").Of(subnetRefs),
+				cli.Flag(&subnet, "subnet", "only leases of the subnet `CIDR`").Of(subnetRefs),
 				cli.Flag(&filter.Remembered, "all",
-					"also addresses that are remembered for their last holder").Short("a")},
+					"also released addresses that Berth remembers for their last holder").Short("a")},
 			Check: func(*cli.Run) (err error) {
 				filter.Subnet, err = cli.ParseSubnet(subnet)
 				return err

@@ -23,11 +23,11 @@ func leaseReleaseCommand() cli.Row {
 		Long:    leaseReleaseHelp,
 		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force",
 		Flags: append(engine.Flags(), cli.SpaceFlag(&req.Space), cli.DryRunFlag(&req.DryRun),
-			cli.Flag(&req.Force, "force", "also if an endpoint uses it, or may use it")),
+			cli.Flag(&req.Force, "force", "release it even if an endpoint uses it, or may use it")),
 		Check: func(r *cli.Run) error {
 			for _, arg := range r.Args {
 				if _, err := netip.ParseAddr(arg[strings.LastIndexByte(arg, '/')+1:]); err != nil {
-					return fmt.Errorf("%q is no address such as 10.1.0.7", arg)
+					return fmt.Errorf("%q is not an address such as 10.1.0.7", arg)
 				}
 			}
 			return nil
@@ -65,7 +65,7 @@ func release(r *cli.Run, req ipam.LeaseRelease, arg string) error {
 		return err
 	}
 	if req.DryRun {
-		return r.Sayf("would release %s, which %s has", l.Address, cli.Printable(l.Name))
+		return r.Sayf("would release %s, which %s holds", l.Address, cli.Printable(l.Name))
 	}
 	_, err = fmt.Fprintln(r.Out, l.Address)
 	return err

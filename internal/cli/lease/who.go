@@ -137,7 +137,8 @@ func whom(text string, f *ipam.WhoFilter) error {
 		err = ipam.CheckName("container", first) // 10.0.0.999 and 10.0.0.0/24 have only letters that names can have
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no address, and no MAC or name of a container or an owner: %w", text, wrong)
+		return fmt.Errorf("%q is neither an address nor a MAC, nor the name of a container or an owner: %w", text,
+			wrong)
 	}
 	return nil
 }

@@ -20,10 +20,11 @@ word matches, and case does not matter. All names of a replica match: shop-web-1
 are the same. An address also matches its subnet, pools and exclusions. The command reports an address that is
 free.
 
-KIND is the type of the object, WHY the field that matched. A lease shows the current or last holder. An
-address belongs to a device (berth address take). If ranges or IPv6 need the space, only --format wide shows
-WHY and NETWORK. --kind limits the kinds. For removed objects use berth who and berth events. If the daemon
-reads the engine, you can search for a container of its host by id or by MAC. The short id of docker ps works
+KIND is the type of the object, and WHY the field that matched. A lease shows the current or last holder. The
+kind address means an address of a device (berth address take). If ranges or IPv6 addresses make the table too
+wide, only --format wide shows WHY and NETWORK. --kind limits the kinds. For removed objects use berth who and
+berth events. If the daemon reads the engine, you can search for a container of its host by id or by MAC. The
+short id of docker ps works
 too.`
 
 // FindCommand is `berth find`.
@@ -56,7 +57,7 @@ func FindCommand() cli.Row {
 		Fetch: func(r *cli.Run) ([]ipam.Found, error) {
 			all, err := r.Find(r, filter)
 			if err == nil && len(all) == 0 {
-				r.Warnf("nothing has %q%s; `berth who` and `berth events` know past holders", filter.Word,
+				r.Warnf("nothing matches %q%s; `berth who` and `berth events` show past holders", filter.Word,
 					mistyped(filter.Word))
 			}
 			return all, err
@@ -75,7 +76,7 @@ func mistyped(word string) string {
 
 // kindFlag is a flag that takes kinds of what is found.
 func kindFlag(name string, kinds *[]string) cli.FlagRow {
-	return cli.Flag(kinds, name, "only things of the `KIND` (repeatable): "+strings.Join(ipam.FoundKinds(), ", ")).
+	return cli.Flag(kinds, name, "only objects of the `KIND` (repeatable): "+strings.Join(ipam.FoundKinds(), ", ")).
 		Words(ipam.FoundKinds()...)
 }
 

@@ -18,7 +18,7 @@ shop/web/1 name the same replica.
 If several kinds of objects match, the command shows the first kind of this list and names the others on
 standard error: network, subnet, lease, address, reservation, free (an address that nobody has), elastic,
 pool, exclusion, space, account, range, host. --type selects another kind. If several objects of a kind match,
-it shows all of them. If one does not exist, it reports that, shows the others and exits with code 1.`
+it shows all of them. If a WHAT does not exist, it reports that, shows the others and exits with code 1.`
 
 // order is that in which kinds are looked at.
 var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam.FoundAddress, ipam.ReservationTenure,
@@ -47,7 +47,7 @@ func InspectCommand() cli.Row {
 		Any: inspectable,
 		Flags: cli.Flags{
 			cli.Flag(&format, "format",
-				"`form` of the output: json (one array), yaml, or a Go template for each thing").
+				"`form` of the output: json (one array), yaml, or a Go template for each object").
 				Words("json", "yaml"),
 			kindFlag("type", &kinds), cli.SpaceFlag(&space)},
 		Check: func(*cli.Run) error { return checkKinds("type", kinds) },
@@ -94,7 +94,7 @@ func (w *wholes) all(kinds []string) (things []any, missing, err error) {
 
 func notThere(what string, kinds []string, space string) error {
 	if len(kinds) == 0 {
-		kinds = []string{"network, subnet, lease, address, reservation", "other thing"}
+		kinds = []string{"network, subnet, lease, address, reservation", "other object"}
 	}
 	in := ""
 	if space != "" {
@@ -115,10 +115,10 @@ func (w *wholes) unwitnessed(what string) error {
 	case err != nil:
 		return nil // what was asked for has its answer
 	case status.Witness == nil || status.Witness.Seen.IsZero():
-		return fmt.Errorf("this daemon does not know what runs, so it knows no container ids; if %s is one, use the "+
-			"container's name", what)
+		return fmt.Errorf("this daemon does not see the running containers, so it knows no container ids; if %s is "+
+			"an id, use the container's name", what)
 	}
-	return fmt.Errorf("only containers on host %s and on networks of this Berth are known by their ids",
+	return fmt.Errorf("this daemon knows only the ids of containers on host %s and on networks of this Berth",
 		status.Host)
 }
 
@@ -141,7 +141,7 @@ func (w *wholes) called(what string, kinds []string) ([]ipam.Found, error) {
 			}
 		}
 		if len(others) > 0 {
-			w.Warnf("%s is also the name of another kind, %s (--type)", what, strings.Join(others, ", "))
+			w.Warnf("%s also names an object of another kind: %s (see --type)", what, strings.Join(others, ", "))
 		}
 		return first, nil
 	}

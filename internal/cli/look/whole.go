@@ -16,7 +16,7 @@ type wholes struct {
 
 // errGone is of what ended between the two questions.
 func gone(f *ipam.Found) error {
-	return fmt.Errorf("the %s %s has just ended; ask again", f.Kind, f.What)
+	return fmt.Errorf("the %s %s was just removed; run the command again", f.Kind, f.What)
 }
 
 // whole is all that is known of what was found.

@@ -11,10 +11,10 @@ import (
 
 const fileHelp = `
 
-A FILE (-o) replaces an existing one by rename, so that a reader sees the whole old file or the whole new one. It
-holds the names of that moment; berth serve --dns-listen answers with the current ones.`
+-o replaces an existing FILE by a rename, so that a reader sees the whole old file or the whole new one. The file
+has the names of that moment; berth serve --dns-listen answers with the current names.`
 
-const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long one first.
+const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long name first.
 dnsmasq and Pi-hole read such files (addn-hosts, hostsdir), and so does CoreDNS (hosts).` + fileHelp
 
 func hostsCommand() cli.Row {
@@ -39,8 +39,8 @@ func zoneCommand() cli.Row {
   berth dns zone --server 192.0.2.53 -o /var/lib/bind/lan.example
   berth dns zone --reverse 192.0.2.0/24 -o /var/lib/bind/192.0.2`,
 		Flags: cli.Flags{
-			cli.Flag(&reverse, "reverse", "write the zone of the addresses of `CIDR` instead"),
-			cli.Flag(&servers, "server", "`ADDRESS` of the server that the file is for; repeatable")}},
+			cli.Flag(&reverse, "reverse", "write the reverse zone of `CIDR` instead"),
+			cli.Flag(&servers, "server", "`ADDRESS` of the DNS server that serves the file (repeatable)")}},
 		func() (err error) {
 			if reverse != "" {
 				if of, err = netip.ParsePrefix(reverse); err != nil || of != of.Masked() {

@@ -14,7 +14,7 @@ import (
 
 // Command is `berth dns`.
 func Command() cli.Row {
-	return cli.Group("dns", "Names in DNS: who is called how, also as files for other servers", listCommand(),
+	return cli.Group("dns", "Names in DNS: lists, and files for other DNS servers", listCommand(),
 		hostsCommand(), zoneCommand())
 }
 

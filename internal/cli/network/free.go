@@ -29,8 +29,8 @@ func freeCommand() cli.Row {
   berth network free net1 --next
   berth network free net1 -q`,
 			Flags: cli.Flags{
-				cli.Flag(&subnet, "subnet", "only those of the subnet `CIDR`").Of(cli.SubnetRefs).Filled(),
-				cli.Flag(&filter.Pool, "pool", "only those of the pools of this `NAME`").Filled(),
+				cli.Flag(&subnet, "subnet", "only addresses of the subnet `CIDR`").Of(cli.SubnetRefs).Filled(),
+				cli.Flag(&filter.Pool, "pool", "only addresses of the pools named `NAME`").Filled(),
 				cli.Flag(&next, "next", "only the next address")},
 			Check: func(*cli.Run) (err error) {
 				filter.Subnet, err = cli.ParseSubnet(subnet)

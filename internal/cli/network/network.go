@@ -43,8 +43,9 @@ gateway, use berth subnet modify --gateway-note.
 a dynamic network another system chooses, and Berth records its choice. In a vip network people choose.
 Addresses in a --static band are assigned only on request.
 
-With --dhcp PARENT the LAN's DHCP server chooses the addresses of a dynamic network. berth edge asks it on
-that interface, by container name. --dhcp-id mac is for servers that reserve by MAC. See docs/dhcp.md.
+With --dhcp PARENT the LAN's DHCP server chooses the addresses of a dynamic network. berth edge asks
+it through the interface PARENT, with the container's name. --dhcp-id mac is for servers that reserve by MAC.
+See docs/dhcp.md.
 
 With --headroom N each host of a cluster claims N addresses in advance, for each of its Docker networks. It
 assigns them while the shared store is unreachable. They count as held, and berth lease ls shows them.` + ownerRuleHelp
@@ -112,7 +113,7 @@ func poolless(out ipam.Outcome, specs ...ipam.SubnetSpec) (bare []netip.Prefix) 
 // notePoolless notes that a container gets no address from subnets without a pool, and the command that adds one.
 func notePoolless(r *cli.Run, network string, bare []netip.Prefix) {
 	for _, cidr := range bare {
-		r.Note("the subnet %s has no pool, so Berth assigns no address from it; to add one, run: berth pool add %s "+
+		r.Note("the subnet %s has no pool, so Berth assigns no address from it; to add a pool, run: berth pool add %s "+
 			"--subnet %s", cidr, network, cidr)
 	}
 }
@@ -121,9 +122,9 @@ const networkModifyHelp = `Changes only what the flags name. Addresses stay with
 --name, Docker may still use the former name in --ipam-opt network=NAME until another network gets it; the
 command lists the Docker networks that were created with it. A network of
 Docker becomes a planned one and stays when Docker leaves it. --static replaces all bands. --owner-rule
-replaces the rule of the same pattern or comes last. --dhcp is for subnets with a DHCP server; none ends its
-use once nobody has an address from it. --put-back overrides berth serve --put-back for this network; default
-removes the override.` + ownerRuleHelp
+replaces the rule of the same pattern or comes last. --dhcp is for subnets with a DHCP server; --dhcp none
+ends the use of that server once nobody has an address from it. --put-back overrides berth serve --put-back for
+this network; default removes the override.` + ownerRuleHelp
 
 func networkModifyCommand() cli.Row {
 	var flags networkFlags
@@ -131,11 +132,11 @@ func networkModifyCommand() cli.Row {
 	var modify ipam.ModifyNetwork
 	rows := append(cli.Flags{
 		cli.Flag(&modify.Name, "name", "the new `NAME`"),
-		cli.Flag(&gone.tags, "tag-rm", "the `KEY` of a tag that is removed (repeatable)"),
-		cli.Flag(&gone.links, "link-rm", "the `HOST` whose link is removed (repeatable)"),
-		cli.Flag(&gone.rules, "owner-rule-rm", "the `PATTERN` of a rule that is removed (repeatable)").Of(ruleRefs),
+		cli.Flag(&gone.tags, "tag-rm", "the `KEY` of a tag to remove (repeatable)"),
+		cli.Flag(&gone.links, "link-rm", "the `HOST` of a link to remove (repeatable)"),
+		cli.Flag(&gone.rules, "owner-rule-rm", "the `PATTERN` of a rule to remove (repeatable)").Of(ruleRefs),
 		cli.Flag(&modify.Elastic, "elastic", "whether elastic addresses are mapped to its containers: `off|on|auto`; "+
-			"auto: each has a system address").Words("off", "on", "auto").Default("off"),
+			"auto: each also has a system address").Words("off", "on", "auto").Default("off"),
 	}, flags.modifying(&modify)...)
 	return cli.Change{
 		Verb: cli.Verb{Use: "modify NETWORK", Short: "Change a network's name, tags, links and policy",
@@ -175,7 +176,7 @@ func networkRemoveCommand() cli.Row {
 			Example: `  berth network rm net1
   berth network rm net1 net2 --force
   berth network rm net1 --force --dry-run`,
-			Flags: cli.Flags{cli.Flag(&force, "force", "also networks with reservations, which end")}},
+			Flags: cli.Flags{cli.Flag(&force, "force", "remove networks with reservations, too")}},
 		Make: func(e *cli.Editor) error {
 			return cli.Each(e.Args, func(network string) error {
 				err := e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force})

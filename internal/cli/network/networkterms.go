@@ -21,38 +21,38 @@ type networkFlags struct {
 
 // creating returns the flags of create; modifying returns those of modify.
 func (n *networkFlags) creating(c *ipam.CreateNetwork) cli.Flags {
-	return n.rows("a static band, a `RANGE` in which no address is chosen (repeatable)",
+	return n.rows("a static band, a `RANGE` from which Berth assigns addresses only on request (repeatable)",
 		&c.MACPrefix, &c.Headroom, &c.Probe, &c.PutBack, &c.Note)
 }
 
 func (n *networkFlags) modifying(m *ipam.ModifyNetwork) cli.Flags {
-	return n.rows("a static band, a `RANGE` in which no address is chosen; replaces the existing bands, none removes "+
-		"them (repeatable)", &m.MACPrefix, &m.Headroom, &m.Probe, &m.PutBack, &m.Note)
+	return n.rows("a static band, a `RANGE` from which Berth assigns addresses only on request; replaces the existing "+
+		"bands, none removes them (repeatable)", &m.MACPrefix, &m.Headroom, &m.Probe, &m.PutBack, &m.Note)
 }
 
 // rows returns the common flags. The variables of modify are pointers, which stay nil if the flag is not given.
 func (n *networkFlags) rows(static string, macPrefix, headroom, probe, putBack, note any) cli.Flags {
 	return append(n.owners.rows(static),
 		cli.Flag(macPrefix, "mac-prefix", "the first three octets, `aa:00:00`, of the MACs that berth "+
-			"compose, deploy and pin give to owners; shown and passed to hooks; the engine chooses all other MACs"),
+			"compose, deploy and pin give to owners; the engine chooses all other MACs"),
 		cli.Flag(&n.tags, "tag", "a tag, `KEY=VALUE` (repeatable)"),
-		cli.Flag(&n.links, "link", "what it is attached to on a host: `host=H,mode=M,link=L`; for "+
+		cli.Flag(&n.links, "link", "what the network is attached to on a host: `host=H,mode=M,link=L`; for "+
 			"display only (repeatable)"),
 		cli.Flag(&n.sticky, "sticky",
-			"`on|off`: whether a released address is kept for its last holder (a new "+
-				"network: on)").Words("off", "on", "auto"),
+			"`on|off`: whether a released address is kept for its last holder (default "+
+				"for a new network: on)").Words("off", "on", "auto"),
 		cli.Flag(&n.quarantine, "quarantine",
-			"how long a released address is chosen for its last holder only, "+
-				"a `duration` such as 10m (a new network: 0s)"),
+			"how long Berth gives a released address only to its last holder, "+
+				"a `duration` such as 10m (default for a new network: 0s)"),
 		cli.Flag(headroom, "headroom", "`N` addresses that each host claims in advance for each of its "+
 			"Docker networks"),
 		cli.Flag(&n.dhcp, "dhcp", "let the LAN's DHCP server on the host interface `PARENT` choose the "+
 			"addresses; per host: alpha=eth0,beta=eno1"),
 		dhcpIDFlag(&n.dhcpID),
 		cli.Flag(probe, "probe", "the hosts' `INTERFACE` to the network's LAN, on which berth edge "+
-			"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: "+
-			"no probes"),
-		cli.Flag(putBack, "put-back", "`which` containers are put back to their own addresses, if the "+
+			"probes addresses before Berth leases them; Berth excludes addresses that are in use; per host: "+
+			"alpha=eth0,beta=eno1; none: no probes"),
+		cli.Flag(putBack, "put-back", "`which` containers Berth puts back to their own addresses, if the "+
 			"engine did not identify them: reserved, all, off, or default (as berth serve --put-back)").
 			Words("reserved", "all", "off", "default"),
 		noteFlag(note))
@@ -60,13 +60,13 @@ func (n *networkFlags) rows(static string, macPrefix, headroom, probe, putBack, 
 
 func dhcpIDFlag(id **string) cli.FlagRow {
 	return cli.Flag(id, "dhcp-id",
-		"what identifies clients to that server: `owner|mac`").Words("owner", "mac").
+		"what identifies clients to the DHCP server: `owner|mac`").Words("owner", "mac").
 		Default("owner")
 }
 
 // noteFlag is --note of commands that can change an existing note.
 func noteFlag(note any) cli.FlagRow {
-	return cli.Flag(note, "note", "a note, `TEXT`; an empty one removes it")
+	return cli.Flag(note, "note", "a note, `TEXT`; an empty TEXT removes the note")
 }
 
 // policy parses --sticky and --quarantine. It returns nil for a flag that is not given.
@@ -221,7 +221,7 @@ func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
 	}
 	for _, key := range gone {
 		if _, ok := tags[key]; ok {
-			return fmt.Errorf("the tag %s is set and removed; do one of them", key)
+			return fmt.Errorf("the tag %s is both set and removed; do only one of these", key)
 		}
 		m.Tags[key] = nil
 	}
@@ -258,7 +258,7 @@ func (pg *page) network(n *ipam.NetworkInfo) {
 	}
 	pg.Entry("in use", useText(&n.Use, n.Docker))
 	if !n.Planned {
-		pg.Entry("made for", "Docker; it ends with its last Docker network, unless it is edited")
+		pg.Entry("made for", "Docker; Berth removes it with its last Docker network, unless you edit it")
 	}
 }
 

@@ -17,15 +17,15 @@ type ownerFlags struct {
 func (o *ownerFlags) rows(static string) cli.Flags {
 	return cli.Flags{
 		cli.Flag(&o.static, "static", static),
-		cli.Flag(&o.rules, "owner-rule", "what the names mean that match a pattern: `PATTERN=pool:NAME`, "+
+		cli.Flag(&o.rules, "owner-rule", "a rule for names that match PATTERN: `PATTERN=pool:NAME`, "+
 			"PATTERN=owner:PATH or PATTERN=pool:NAME,owner:PATH (repeatable)"),
 	}
 }
 
 const ownerRuleHelp = `
-An --owner-rule applies to endpoints whose names match PATTERN; * matches any characters. pool: their
-automatic addresses come from the pools of that name. owner: they count as that owner. A * in it becomes what
-the same * of PATTERN matched. The first matching rule applies.`
+An --owner-rule applies to endpoints whose names match PATTERN; * matches any characters. With pool:NAME,
+their automatic addresses come from the pools of that name. With owner:PATH, they count as that owner; a * in
+PATH becomes what the corresponding * of PATTERN matched. The first matching rule applies.`
 
 // networkTypes are the values of --type.
 var networkTypes = []string{ipam.Manual.String(), ipam.Dynamic.String(), ipam.VIP.String()}
@@ -85,7 +85,7 @@ func (o *ownerFlags) modify(m *ipam.ModifyNetwork, gone []string) error {
 	}
 	for _, pattern := range gone {
 		if hasRule(rules, pattern) {
-			return fmt.Errorf("the owner rule %s is set and removed; do one of them", pattern)
+			return fmt.Errorf("the owner rule %s is both set and removed; do only one of these", pattern)
 		}
 		rules = append(rules, ipam.OwnerRule{Pattern: pattern})
 	}

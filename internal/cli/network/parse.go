@@ -26,7 +26,7 @@ func parseGateway(text string) (netip.Addr, error) {
 	}
 	a, err := alloc.ParseAddr(text)
 	if err != nil {
-		return a, fmt.Errorf("the gateway is an address or none: %w", err)
+		return a, fmt.Errorf("the gateway must be an address or none: %w", err)
 	}
 	return a, nil
 }
@@ -196,9 +196,10 @@ func parsePlace(prefix, from, form string, spec *ipam.SubnetSpec) (err error) {
 	digits, chosen := strings.CutPrefix(prefix, "/")
 	switch {
 	case chosen && from == "":
-		return fmt.Errorf("%s is only a length; name its larger prefix with %s", prefix, form)
+		return fmt.Errorf("%s is only a length; name the larger prefix with %s", prefix, form)
 	case !chosen && from != "":
-		return fmt.Errorf("from %s, only a length can be chosen; write /BITS instead of %s", from, prefix)
+		return fmt.Errorf("Berth chooses the subnet inside %s, so give only its length: /BITS instead of %s", from,
+			prefix)
 	case !chosen:
 		spec.CIDR, err = alloc.ParsePrefix(prefix)
 		return err

@@ -34,14 +34,13 @@ func poolAddCommand() cli.Row {
 				cli.Flag(&add.Subnet, "subnet",
 					"instead of a range: the whole `SUBNET`, a CIDR, a name or an id").
 					Of(cli.SubnetRefs),
-				cli.Flag(&add.Name, "name", "its `NAME`")},
+				cli.Flag(&add.Name, "name", "the `NAME` of the pool")},
 			Args: func(r *cli.Run) error {
 				switch {
 				case add.Subnet == "":
 					return cli.Takes("NETWORK", "RANGE")(r)
 				case len(r.Args) == 2:
-					return r.Usagef("a range and --subnet are two ways to say which addresses: give " +
-						"one of them")
+					return r.Usagef("give either a range or --subnet, not both")
 				}
 				return cli.Takes("NETWORK")(r)
 			}},

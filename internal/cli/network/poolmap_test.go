@@ -188,7 +188,7 @@ const barePage = `NETWORK wire
   space       local
   policy      released addresses go to whoever is next
   in use      0 held, 0 reserved, 0 Docker networks
-  made for    Docker; it ends with its last Docker network, unless it is edited
+  made for    Docker; Berth removes it with its last Docker network, unless you edit it
 `
 
 // The legend has the words and the order of the page's (ipam.Legend), for all states that a pool's address can have.

@@ -17,7 +17,7 @@ func LANCommand(p *cli.Program) cli.Row {
 
 const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and
 the record of
-each address. berth edge sends the questions through the interface of the network (berth network modify --probe) or of
+each address. berth edge sends the requests through the interface of the network (berth network modify --probe) or of
 --parent. A scan takes about two seconds for each 256 addresses. It skips and names subnets with more than 4096
 addresses.
 
@@ -37,12 +37,12 @@ func scanCommand() cli.Row {
   berth lan scan home --record`,
 			Flags: cli.Flags{
 				cli.Flag(&parent, "parent",
-					"the host's `INTERFACE` to the LAN (default: that which the network is probed by)").
+					"the host's `INTERFACE` to the LAN (default: the network's --probe interface)").
 					Words(),
-				cli.Flag(&record, "record", "take what nobody has by the records for devices")}},
+				cli.Flag(&record, "record", "take each address that answers and has no holder for a device")}},
 		Once: func() error {
 			if record {
-				return errors.New("--record takes what answers once; leave --watch out")
+				return errors.New("--record takes addresses only once; leave --watch out")
 			}
 			return nil
 		},
@@ -63,7 +63,8 @@ func scanCommand() cli.Row {
 			if !warned {
 				warned = len(scan.Skipped) > 0
 				for _, sub := range scan.Skipped {
-					fmt.Fprintf(r.Stderr, "berth lan scan: subnet %s has too many addresses, and is left out\n", sub)
+					fmt.Fprintf(r.Stderr,
+						"berth lan scan: the subnet %s has too many addresses, so it is not scanned\n", sub)
 				}
 			}
 			if record {

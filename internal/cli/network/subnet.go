@@ -35,9 +35,9 @@ func subnetAddCommand() cli.Row {
   berth subnet add net1 /26 --from 10.0.0.0/16
   berth subnet add net1 2001:db8:1::/64 --dry-run`,
 			Flags: append(subnetFlags(&gateway, &spec.GatewayNote, &spec.DHCP, &spec.Name, &spec.Note),
-				cli.Flag(&from, "from", "the larger `CIDR` that /BITS is taken from"),
-				cli.Flag(&spec.Pool, "pool", "with a pool of the whole subnet").
-					Instead("--pool is the whole subnet, and berth pool add adds a pool of a range"))},
+				cli.Flag(&from, "from", "the larger `CIDR` inside which Berth chooses /BITS"),
+				cli.Flag(&spec.Pool, "pool", "add a pool of the whole subnet").
+					Instead("--pool adds a pool of the whole subnet; for a range use berth pool add"))},
 		Edit: func(args []string) (ipam.Edit, error) {
 			add.Network = args[0]
 			err := parsePlace(args[1], from, "--from CIDR", spec)
@@ -64,9 +64,9 @@ func subnetAddCommand() cli.Row {
 func subnetFlags(gateway, gatewayNote, dhcp, name, note any) cli.Flags {
 	return cli.Flags{
 		cli.Flag(gateway, "gateway", "the gateway, an `ADDRESS` of the subnet, or none"),
-		cli.Flag(gatewayNote, "gateway-note", "a note on the gateway, `TEXT`; an empty one removes it"),
-		cli.Flag(dhcp, "dhcp", "record that a DHCP server serves it (one subnet per family)"),
-		cli.Flag(name, "name", "its `NAME` in the network"),
+		cli.Flag(gatewayNote, "gateway-note", "a note on the gateway, `TEXT`; an empty TEXT removes the note"),
+		cli.Flag(dhcp, "dhcp", "record that a DHCP server serves the subnet (one subnet per family)"),
+		cli.Flag(name, "name", "the subnet's `NAME` in the network"),
 		noteFlag(note),
 	}
 }
@@ -75,8 +75,8 @@ const subnetModifyHelp = `Changes only what the flags name. SUBNET is a CIDR, a 
 change only while no Docker network uses the subnet. The removed part must have no exclusions and no held or
 reserved addresses; pools are trimmed.
 
---dhcp-parent sets the interface to the LAN's DHCP server of a dynamic network (docs/dhcp.md). None ends the
-use of that server once nobody has an address from it.
+--dhcp-parent sets the interface to the LAN's DHCP server of a dynamic network (docs/dhcp.md). --dhcp-parent
+none ends the use of that server once nobody has an address from it.
 
 ` + gatewayNoteHelp
 
@@ -93,9 +93,9 @@ func subnetModifyCommand() cli.Row {
   berth subnet modify lan 192.168.1.0/24 --dhcp-parent eth1`,
 			Flags: append(subnetFlags(&gateway, &modify.GatewayNote, &modify.DHCP, &modify.Name, &modify.Note),
 				cli.Flag(&modify.DHCPParent, "dhcp-parent",
-					"have the DHCP server of its LAN choose the addresses, which "+
-						"`PARENT`, an interface such as eth0, leads to (alpha=eth0,beta=eno1 where hosts have different ones), "+
-						"or none"),
+					"have the LAN's DHCP server choose the addresses; Berth reaches it through the "+
+						"interface `PARENT`, such as eth0 (alpha=eth0,beta=eno1 where hosts have different ones), or "+
+						"none"),
 				dhcpIDFlag(&id),
 				cli.Flag(&cidr, "cidr", "the new `CIDR`")),
 			SomeOf: []string{"cidr", "gateway", "gateway-note", "dhcp", "dhcp-parent", "dhcp-id", "name", "note"}},
@@ -125,9 +125,10 @@ func subnetModifyCommand() cli.Row {
 	}
 }
 
-const subnetRemoveHelp = `Removes a subnet with its pools and exclusions, and prints what it was called.
-SUBNET is a CIDR, a name or an id. It refuses a subnet with reserved addresses, or held ones other than the
-gateway. You can pass several as berth subnet ls -q prints them: a CIDR of the space local, or NETWORK/CIDR.`
+const subnetRemoveHelp = `Removes a subnet with its pools and exclusions, and prints SUBNET. SUBNET is a CIDR, a
+name or an id. Berth refuses to remove a subnet with reserved addresses, or with held addresses other than the
+gateway. You can pass several subnets as berth subnet ls -q prints them: a CIDR of the space local, or
+NETWORK/CIDR.`
 
 func subnetRemoveCommand() cli.Row {
 	return cli.Change{

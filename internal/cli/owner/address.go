@@ -44,9 +44,9 @@ func addressTakeCommand() cli.Row {
 				cli.OwnerFlag(&take.Owner, "that the addresses are taken for"),
 				wishFlag(&wishes),
 				cli.Flag(&take.Subnet, "subnet",
-					"only of this `SUBNET`, a CIDR, a name or an id").Of(cli.SubnetRefs),
-				cli.Flag(&take.Force, "force", "also excluded addresses"),
-				cli.Flag(&take.Note, "note", "a note, `TEXT`; an empty one removes it")}},
+					"only addresses of this `SUBNET`, a CIDR, a name or an id").Of(cli.SubnetRefs),
+				cli.Flag(&take.Force, "force", "take excluded addresses, too"),
+				cli.Flag(&take.Note, "note", "a note, `TEXT`; an empty TEXT removes the note")}},
 		Edit: func(args []string) (_ ipam.Edit, err error) {
 			if err := cli.NeedsOwner(take.Owner); err != nil {
 				return nil, err
@@ -60,7 +60,7 @@ func addressTakeCommand() cli.Row {
 }
 
 const addressReleaseHelp = `Releases the addresses that an owner took with berth address take in a network,
-and prints the owner. --ip releases only one. A free address is no error. Instead of network and owner you can
+and prints the owner. --ip releases only one. It is no error if it is free. Instead of network and owner you can
 pass addresses, as berth address ls -q prints them.`
 
 func addressReleaseCommand() cli.Row {
@@ -68,7 +68,7 @@ func addressReleaseCommand() cli.Row {
 		edit: func(network, owner string, addr netip.Addr) ipam.Edit {
 			return &ipam.ReleaseAddress{Network: network, Owner: owner, Address: addr}
 		}}
-	return d.change("whose addresses are given back", cli.Verb{Use: "release NETWORK --owner OWNER | ADDRESS...",
+	return d.change("whose addresses are released", cli.Verb{Use: "release NETWORK --owner OWNER | ADDRESS...",
 		Aliases: []string{"rm"}, Short: "Release addresses", Long: addressReleaseHelp,
 		Example: "  berth address release net1 --owner rtr\n  berth address release net1 --owner rtr --ip 192.0.2.12"})
 }
@@ -90,7 +90,7 @@ func addressListCommand() cli.Row {
 			Example: `  berth address ls
   berth address ls net1 --owner rtr
   berth address ls -q`,
-			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose addresses are listed, and no others").Of(cli.AddressOwners)}},
+			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose addresses to list").Of(cli.AddressOwners)}},
 		Keys: cli.Fields{"network", "space", "owner",
 			cli.ByProject(func(a *ipam.TakenAddress) []string { return []string{a.Owner} }), "tag"},
 		Columns: cli.Fields{"Address,ref", "Address", "Owner", "Network", "Since",

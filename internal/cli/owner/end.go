@@ -100,10 +100,10 @@ func (d *ending) places(e *cli.Editor) error {
 // addresses, for which --owner is needed.
 func notThere(cmd *cobra.Command, at cli.Place, owns bool) error {
 	if owns {
-		return fmt.Errorf("%s is no address but an owner; write %s %s --owner %s", at.Thing, cmd.CommandPath(), at.Network,
-			at.Thing)
+		return fmt.Errorf("%s is not an address but an owner; write %s %s --owner %s", at.Thing, cmd.CommandPath(),
+			at.Network, at.Thing)
 	}
-	return fmt.Errorf("%s has none in that network; `%s ls` lists all", at.Thing,
+	return fmt.Errorf("there is no entry for %s in that network; `%s ls` lists all entries", at.Thing,
 		cmd.Parent().CommandPath())
 }
 

@@ -11,24 +11,24 @@ import (
 	"berth/internal/ipam"
 )
 
-const ipHelp = `Prints the address that is reserved for an owner in a network, and nothing else, so that a
-command can take it:
+const ipHelp = `Prints the address that is reserved for an owner in a network, and nothing else, so that another
+command can use it:
 
   docker run --network front --ip "$(berth ip web --network front)" IMAGE
 
---network can be left out where the owner has addresses on one network only. Of several addresses it
+You can leave out --network if the owner has addresses on one network only. Of several addresses the command
 prints the first IPv4 one, or the first IPv6 one if there is no IPv4 one. -6 asks for the first IPv6 one,
---all for all of them, one a line.
+--all for all addresses, one per line.
 
---env prints the variables that describe all addresses of the owner there, KEY=VALUE, one a line, as hooks get
+--env prints the variables that describe all addresses of the owner there, KEY=VALUE, one per line, as hooks get
 them (berth serve --hook). For address i of interface n these are INSTANCE_NICn_IP:i and, of its subnet,
 INSTANCE_NICn_NETWORK_SUBNET:i, _GATEWAY:i and _DHCP:i. Each also comes with _i instead of :i
-(INSTANCE_NIC0_IP_0), for shells that drop names with a colon. The one of the first address also comes
-without either.
+(INSTANCE_NIC0_IP_0), for shells that drop names with a colon. The variables of the first address
+also come without an index.
 
-OWNER is a path, a MAC, or the name of a container, which means the owner that a rule of the network, or
-Compose's naming, makes of it. For an owner with nothing reserved it is the address that it holds under
-its name. If there is none, the exit code is 1.`
+OWNER is a path, a MAC, or the name of a container. The network's owner rules or Compose's naming turn that
+name into an owner. If the owner has no reservation, the command prints the address that it holds under its
+name. If there is none, the exit code is 1.`
 
 // ipRequest holds the argument and the flags of ip.
 type ipRequest struct {
@@ -50,11 +50,11 @@ func IPCommand() cli.Row {
 		}},
 		Flags: cli.Flags{
 			cli.Flag(&req.network, "network",
-				"the `NETWORK`, by name or id (default: the only one on which OWNER is)").
+				"the `NETWORK`, by name or id (default: the only network with an address of OWNER)").
 				Of(cli.NetworkRefs).Filled(),
-			cli.Flag(&req.six, "ipv6", "its IPv6 address").Short("6"),
-			cli.Flag(&req.all, "all", "all that it has, one a line; with -6 those of IPv6"),
-			cli.Flag(&req.env, "env", "the variables that describe its addresses, as hooks get them")},
+			cli.Flag(&req.six, "ipv6", "print the IPv6 address").Short("6"),
+			cli.Flag(&req.all, "all", "print all addresses, one per line; with -6 all IPv6 addresses"),
+			cli.Flag(&req.env, "env", "print the variables that describe its addresses, as hooks get them")},
 		Run: func(r *cli.Run) error {
 			req.owner = r.Args[0]
 			if err := r.Ask(); err != nil {
@@ -158,7 +158,7 @@ func onlyNetwork(r *cli.Run, owner string) (ipam.NetworkInfo, error) {
 	case 1:
 		return on[0], nil
 	}
-	return ipam.NetworkInfo{}, fmt.Errorf("%s has addresses in %d networks (%s); name one", owner,
+	return ipam.NetworkInfo{}, fmt.Errorf("%s has addresses in %d networks (%s); name one with --network", owner,
 		len(on), strings.Join(names, ", "))
 }
 

@@ -21,18 +21,18 @@ func ReservationCommand() cli.Row {
 		reservationListCommand(), reservationMoveCommand(), reservationRemoveCommand())
 }
 
-const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. Only an endpoint of
+const reservationAddHelp = `Reserves addresses for an owner, and prints them, one per line. Only an endpoint of
 that name or MAC gets them. A MAC works only if the driver asks for MACs (berth serve --mac-socket). --ip is
 an address, pool (any pool, the default), or the name of a pool. Repeat --ip, or use ip0=...,ip1=..., for
 several addresses. Existing reservations stay, so a second run prints the same addresses.
 
 --note describes the reservation in one line of at most 200 characters; berth reservation ls --format wide
-shows it. Run the command again with the same --ip to replace the note; an empty one removes it.
+shows it. Run the command again with the same --ip to replace the note; an empty note removes it.
 
 --replace reserves other addresses; the owner keeps the old ones until it runs with the new ones. --for ends
 the reservations after that time.
 
-An error names the holder.`
+If somebody else has an address, the error names the holder.`
 
 func reservationAddCommand() cli.Row {
 	var add ipam.AddReservation
@@ -51,7 +51,7 @@ func reservationAddCommand() cli.Row {
 				cli.OwnerFlag(&add.Owner, "that the addresses are reserved for"),
 				wishFlag(&wishes),
 				cli.Flag(&add.Force, "force",
-					"also excluded addresses, and held ones once they are released"),
+					"also reserve excluded addresses, and held ones for after their release"),
 				cli.Flag(&add.Replace, "replace",
 					"with --ip: replace the owner's reservations once it runs with the new "+
 						"address"),
@@ -59,7 +59,7 @@ func reservationAddCommand() cli.Row {
 					"count the addresses of --ip as chosen by Berth, not as static"),
 				cli.Flag(&lives, "for",
 					"end the reservations after this `duration`, such as 2h (default: never)").Filled(),
-				cli.Flag(&add.Note, "note", "a note, `TEXT`; an empty one removes it")}},
+				cli.Flag(&add.Note, "note", "a note, `TEXT`; an empty TEXT removes the note")}},
 		Edit: func(args []string) (ipam.Edit, error) {
 			if err := cli.NeedsOwner(add.Owner); err != nil {
 				return nil, err
@@ -94,7 +94,7 @@ func readReservation(add *ipam.AddReservation, wishes []string, lives string) er
 }
 
 // needsMACs is the note for a reservation for a MAC. The engine sends MACs only to a driver that asks for them.
-const needsMACs = "a MAC is known on Docker networks whose driver asks for MACs: " +
+const needsMACs = "Berth knows MACs only on Docker networks whose driver asks for MACs: " +
 	"--ipam-driver berth-mac (berth serve --mac-socket), or a plugin with BERTH_ASK_MAC=true"
 
 // parseLife parses --for.
@@ -113,9 +113,10 @@ const reservationRemoveHelp = `Ends the reservations of an owner in a network, o
 the owner. Held addresses stay with their holders. Instead of network and owner you can pass addresses, as
 berth reservation ls -q prints them.
 
---everywhere ends all reservations of an owner, also in removed subnets, releases its berth address take
-addresses and prints them. An owner without any is no error. --under includes all owners below it. --replaced
-ends only replaced reservations (berth reservation add --replace) of owners that hold their new address.`
+--everywhere ends all reservations of an owner, also in removed subnets, releases the addresses that it has by
+berth address take, and prints all these addresses. It is no error if there are none. --under includes all
+owners below it. --replaced ends only replaced reservations (berth reservation add --replace) of owners that
+hold their new address.`
 
 func reservationRemoveCommand() cli.Row {
 	var all ipam.ReleaseOwner
@@ -133,7 +134,7 @@ func reservationRemoveCommand() cli.Row {
   berth reservation rm --owner shop --everywhere --under --dry-run
   berth reservation rm --owner web --everywhere --replaced`})
 	change.Flags = append(change.Flags,
-		cli.Flag(&everywhere, "everywhere", "with --owner: on all networks, with its taken addresses"),
+		cli.Flag(&everywhere, "everywhere", "with --owner: on all networks, and release its other addresses"),
 		cli.Flag(&all.Under, "under",
 			"with --everywhere: also of all owners below it; shop/web/1 is below shop and "+
 				"shop/web"),
@@ -173,9 +174,9 @@ func reservationRemoveCommand() cli.Row {
 // nothingEnded explains why none of an owner's reservations ended.
 func nothingEnded(r *ipam.ReleaseOwner) string {
 	if r.Replaced {
-		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
+		return fmt.Sprintf("%s has no replaced reservation, or does not use the new address yet", r.Owner)
 	}
-	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
+	return fmt.Sprintf("%s has no reserved address", r.Owner)
 }
 
 func reservedOwners(r *cli.Run, network string) (all []owned, err error) {
@@ -187,8 +188,8 @@ func reservedOwners(r *cli.Run, network string) (all []owned, err error) {
 }
 
 const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners and
-holders (IN USE BY). STATE is held, taken (somebody else holds it), idle (nobody holds it) or replaced (until
-the owner runs with the new one). On a network with DHCP the address comes from the server. --format wide adds
+holders (IN USE BY). STATE is held, taken (somebody else holds it), idle (nobody holds it) or replaced (kept
+until the owner runs with the new address). On a network with DHCP the address comes from the server. --format wide adds
 the host, the end of the reservation (UNTIL) and the notes.`
 
 func reservationListCommand() cli.Row {
@@ -196,7 +197,7 @@ func reservationListCommand() cli.Row {
 	return cli.Listing[ipam.ReservationInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List reservations", Long: reservationListHelp,
 			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q",
-			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose reservations are listed, and no others").
+			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose reservations to list").
 				Of(cli.ReservationOwners)}},
 		Keys: cli.Fields{"network", "space", "host", "owner",
 			cli.ByProject(func(r *ipam.ReservationInfo) []string { return []string{r.Owner} }), "tag",

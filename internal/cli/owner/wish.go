@@ -33,13 +33,13 @@ func parseWishes(texts []string) (ipam.Interface, error) {
 
 func wishFlag(wishes *[]string) cli.FlagRow {
 	return cli.Flag(wishes, "ip",
-		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)").
+		"what to get: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)").
 		Of(wishRefs)
 }
 
 // wishRefs completes the values of --ip that have a name.
 func wishRefs(r *cli.Run, network string) ([]string, error) {
-	names := []string{"pool\tone of any pool"}
+	names := []string{"pool\tan address of any pool"}
 	all, err := r.NetworksOf(network)
 	for _, n := range all {
 		for _, s := range n.Subnets {

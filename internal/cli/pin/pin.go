@@ -32,8 +32,8 @@ configured MAC gets its owner's, from Docker Engine 29.3 on. Without --yes the c
 If one container cannot be pinned, nothing changes. A recreated container is no longer pinned; for Compose
 projects use berth compose instead.
 
-Engines before 29.0.4 refuse an address of a container's own on a network that was created without --subnet.
-Networks of a swarm are left out, because its manager gives their addresses.
+Engines before 29.0.4 refuse to configure an address on a network that was created without --subnet. Berth
+leaves out the networks of a swarm, because the swarm's manager assigns their addresses.
 
 --check changes nothing and lists the containers that are not pinned. Exit code 0: all are pinned. 2: some
 are not.`
@@ -86,7 +86,7 @@ func anyArgs(*cli.Run) error { return nil }
 func (f *pinFlags) flags() cli.Flags {
 	return append(f.engine.Flags(),
 		cli.Flag(&f.network, "network",
-			"the containers on a `NETWORK`, by Berth's name or id of it or by Docker's").
+			"the containers on a `NETWORK`, by its name or id in Berth or in Docker").
 			Of(cli.NetworkRefs).Filled(),
 		cli.Flag(&f.project, "project",
 			"the containers of the Compose `PROJECT`").Of(cli.ProjectRefs).Filled(),
@@ -102,15 +102,16 @@ func (f *pinFlags) fit(r *cli.Run) error {
 	}
 	switch {
 	case len(r.Args) > 0 && f.project != "":
-		return errors.New("name containers or --project, not both")
+		return errors.New("give either containers or --project, not both")
 	case len(r.Args) == 0 && f.network == "" && f.project == "" && !f.check:
-		return errors.New("no containers are named: name them, or use --network or --project for all of one")
+		return errors.New("no containers are named: name them, or use --network or --project to name all containers " +
+			"of one")
 	case f.check && (f.dryRun || f.yes || f.loseMAC):
 		return errors.New("--check changes nothing; leave --dry-run, --yes and --lose-mac out")
 	}
 	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
 		if !f.check && r.Given(flag) {
-			return fmt.Errorf("--%s is for --check", flag)
+			return fmt.Errorf("--%s works only with --check", flag)
 		}
 	}
 	return nil

@@ -62,14 +62,14 @@ func (f *pinFlags) choose(all []pin.Pin, view *ipam.EngineView, args []string) (
 		all = slices.DeleteFunc(all, func(place pin.Pin) bool { return !f.onNetwork(&place) })
 		if len(all) == 0 {
 			return nil, fmt.Errorf("no container is on a network %s of Berth's; `berth network ls` and "+
-				"`docker network ls` list those that are there", f.network)
+				"`docker network ls` list the networks", f.network)
 		}
 	}
 	if f.project != "" {
 		all = slices.DeleteFunc(all, func(place pin.Pin) bool { return place.Project != f.project })
 		if len(all) == 0 {
 			return nil, fmt.Errorf("no container of the Compose project %s is on a network of Berth's; `docker ps -a` "+
-				"lists those that are there", f.project)
+				"lists all containers", f.project)
 		}
 	}
 	if len(args) == 0 {
@@ -119,7 +119,7 @@ func findContainer(view *ipam.EngineView, ref string) (*ipam.EngineContainer, er
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("the engine has no container %s; `docker ps -a` lists those that are there", ref)
+		return nil, fmt.Errorf("the engine has no container %s; `docker ps -a` lists all containers", ref)
 	case 1:
 		return found[0], nil
 	}
@@ -158,7 +158,7 @@ func (r *pinRun) endpoints(change func(*pin.Pin) bool,
 			case err != nil:
 				why = err.Error()
 			case ep.LosesMAC && !r.flags.loseMAC:
-				why = ep.LossOfMAC() + "; to accept that, say --lose-mac"
+				why = ep.LossOfMAC() + "; to accept that, give --lose-mac"
 			}
 			all[i] = ep
 		}

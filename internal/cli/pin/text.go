@@ -16,9 +16,9 @@ func wouldPin(place *pin.Pin) string {
 	case place.Pinned:
 		return "is pinned already"
 	case !place.Connect:
-		return "would be reserved for " + place.Owner + "; the container asks for it already"
+		return "would be reserved for " + place.Owner + "; the container already requests it"
 	case place.Runs():
-		return "would be pinned for " + place.Owner + ", and the container cut off for a moment"
+		return "would be pinned for " + place.Owner + ", and the container would be cut off for a moment"
 	}
 	return "would be pinned for " + place.Owner + "; the container does not run"
 }
@@ -28,7 +28,7 @@ func pinnedText(place *pin.Pin) string {
 	if place.Pinned {
 		return "is pinned already"
 	}
-	return "is pinned: it was asked for already, and is reserved for " + place.Owner + " now"
+	return "is pinned: the container already requested it, and now it is reserved for " + place.Owner
 }
 
 // cutText returns how long a running container was disconnected.

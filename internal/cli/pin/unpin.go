@@ -11,7 +11,7 @@ import (
 )
 
 const unpinHelp = `Undoes berth pin: the containers no longer request an address, and their reservations end
-unless you give --keep-reservation. This also removes addresses from docker run --ip or Compose. It does
+unless you give --keep-reservation. This also removes addresses that docker run --ip or Compose configured. It does
 not change a container that requests no address, nor its reservation.
 
 A running container loses its network for a moment, and may get another address: engines before v29 do not
@@ -27,7 +27,7 @@ func UnpinCommand() cli.Row {
   berth unpin --network front --keep-reservation --yes`,
 		Any: cli.ContainerRefs,
 		Flags: append(flags.flags(),
-			cli.Flag(&flags.keep, "keep-reservation", "keep what is reserved for the containers' owners")),
+			cli.Flag(&flags.keep, "keep-reservation", "keep the reservations of the containers' owners")),
 		Check: flags.fit,
 		Run:   func(r *cli.Run) error { return withPins(r, &flags, (*pinRun).unpin) }}
 }
@@ -76,9 +76,9 @@ func (r *pinRun) wouldUnpin(place *pin.Pin) string {
 	case len(place.Asked) == 0:
 		return "is not pinned"
 	case place.Runs():
-		return "would be pinned no more, and the container cut off for a moment"
+		return "would no longer be pinned, and the container would be cut off for a moment"
 	}
-	return "would be pinned no more; the container does not run"
+	return "would no longer be pinned; the container does not run"
 }
 
 // endReservations ends the reservations of the addresses that a container asked for.
@@ -91,7 +91,7 @@ func (r *pinRun) endReservations(place *pin.Pin) error {
 		edits[i] = &ipam.RemoveReservation{Network: kept.NetworkID.String(), Owner: kept.Owner, Address: kept.Address}
 	}
 	if _, err := r.Edit(context.WithoutCancel(r), client.EditOptions{}, edits...); err != nil {
-		return fmt.Errorf("the reservations of %s cannot be ended: %w", place.Container, err)
+		return fmt.Errorf("cannot end the reservations of %s: %w", place.Container, err)
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ func newGate(at netip.AddrPort, secret string, next http.Handler) *gate {
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !slices.Contains(g.hosts, r.Host):
-		refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("Nothing is served here under the name %q. Open the link "+
-			"that berth page wrote, as it is.", r.Host))
+		refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("Berth serves no page under the host name %q. Open "+
+			"exactly the link that berth page printed.", r.Host))
 	case r.URL.Query().Has(secretParameter):
 		g.enter(w, r)
 	case !g.knows(r):
-		refuse(w, http.StatusForbidden, "This page is for who has its link: the first line that berth page writes. The "+
-			"link of an earlier run is good no more.")
+		refuse(w, http.StatusForbidden, "To see this page, open the link that berth page printed as its first line. "+
+			"The link of an earlier run is no longer valid.")
 	default:
 		g.pass(w, r)
 	}
@@ -76,8 +76,8 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	given := q.Get(secretParameter)
 	if r.Method != http.MethodGet || !g.is(given) {
-		refuse(w, http.StatusForbidden, "The secret in the link is not the one of this run of berth page: open the link "+
-			"that it wrote last, as it is.")
+		refuse(w, http.StatusForbidden, "The secret in this link does not belong to the running berth page. Open "+
+			"exactly the link that berth page printed last.")
 		return
 	}
 	q.Del(secretParameter)
@@ -95,7 +95,8 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
 // pass passes on requests that the page itself sends.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request) {
 	if err := g.origin.Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "This was sent by another page, and not by Berth's: nothing has been changed.")
+		refuse(w, http.StatusForbidden,
+			"Another website sent this request, not Berth's page. Berth has changed nothing.")
 		return
 	}
 	g.next.ServeHTTP(w, r)
@@ -116,7 +117,7 @@ func protect(h http.Header) {
 var refusal = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Berth</title>
 <style>` + refusalStyle + `</style></head><body><main><h1>{{.Status}}</h1><p>{{.Text}}</p>{{if .Again}}
-<p>If you have opened the link from another page just now: <a href="/">go on</a>.</p>{{else}}
+<p>If you came here by a link on another page: <a href="/">continue to Berth</a>.</p>{{else}}
 <p><a href="/">Back to the networks</a></p>{{end}}</main></body></html>
 `))
 

@@ -24,8 +24,8 @@ const pageHelp = `Serves Berth's page to a browser on this machine, until you pr
 output is the link to open. Anyone with the secret in the link has access until the command ends. The first
 visit moves the secret from the address bar into a cookie.
 
-The page has your rights on the admin socket. To use TLS instead, give --admin-socket https://HOST:PORT and
---token-file. The command forwards only pages, not the API below /v1.
+The page has your rights on the admin socket. To reach the daemon over TLS instead, give
+--admin-socket https://HOST:PORT and --token-file. The command forwards only pages, not the API below /v1.
 
 Only this machine can connect, unless --listen names another address. The connection is not encrypted. Over
 SSH, use the same port at both ends: ssh -L 7891:127.0.0.1:7891 HOST berth page --listen 127.0.0.1:7891`
@@ -45,7 +45,7 @@ func PageCommand() cli.Row {
 	return cli.Verb{Use: "page", Short: "Show used and free addresses in your browser", Long: pageHelp,
 		Example: "  berth page\n  berth page --listen 127.0.0.1:7891",
 		Flags: cli.Flags{cli.Flag(&listen, "listen",
-			"`address` and port to serve the page on; port 0 is any that is free").
+			"`address` and port to serve the page on; port 0 chooses a free port").
 			Words()},
 		Run: func(r *cli.Run) error {
 			at, err := listenAddress(listen)
@@ -71,7 +71,7 @@ func listenAddress(text string) (netip.AddrPort, error) {
 	case err != nil:
 		return at, fmt.Errorf("--listen is %q; it is an address and a port, such as 127.0.0.1:0 or [::1]:7891", text)
 	case at.Addr().IsUnspecified():
-		return at, fmt.Errorf("--listen is %q, which means all addresses; name the one for the link",
+		return at, fmt.Errorf("--listen is %q, which means all addresses; give the one address to use in the link",
 			text)
 	}
 	return at, nil

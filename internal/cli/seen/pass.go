@@ -30,8 +30,8 @@ func passOn(c *client.Client) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !passes(r) {
-			refuse(w, http.StatusNotFound, "Berth's page has nothing at "+r.URL.Path+". Programs ask the admin API over "+
-				"its socket.")
+			refuse(w, http.StatusNotFound, "Berth's page has nothing at "+r.URL.Path+". Programs must use the admin "+
+				"API on the daemon's socket.")
 			return
 		}
 		proxy.ServeHTTP(w, r)

@@ -143,7 +143,7 @@ func (w *onlooker) show() (who string, err error) {
 		w.logged = true
 		w.log.WithFields(logrus.Fields{"host": w.host, "driver": strings.Join(w.names, ","),
 			"networks": len(view.Networks), "containers": len(view.Containers)}).
-			Info("the daemon knows what runs")
+			Info("the daemon knows the running containers")
 	}
 	return "", nil
 }

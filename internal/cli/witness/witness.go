@@ -15,18 +15,18 @@ import (
 	"berth/internal/docker/putback"
 )
 
-const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. It is
-for a daemon
-that has no access to the engine: the one of the package (berth-witness.service does this there) and a managed plugin.
-With it "berth lease ls" shows names, "berth check" can compare, and containers of an engine before 29 are recognized.
+const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. Use it
+for a daemon that has no access to the engine: a managed plugin, or the daemon of the Debian package (there
+berth-witness.service runs this command). With the witness, "berth lease ls" shows names, "berth check" can compare,
+and Berth recognizes containers of an engine before 29.
 
-It changes one thing in the engine. If a container got another address than its reserved one, because several started
-at once, it moves the container to its own address right after the start. --put-back all does so for last addresses,
-too, if the daemon's setting allows it. --put-back off never does.
+It changes one thing in the engine. If several containers start at once, one may not get its reserved address. The
+witness then moves that container to its reserved address right after the start. With --put-back all it also moves
+containers to their last addresses, if the daemon's setting allows that. With --put-back off it moves none.
 
-It runs in the foreground and ends at SIGTERM or SIGINT. It reports each event at once, and the whole state at its
-start, after changes, and at least every --every. If the engine or the daemon is unreachable, it logs that once and
-retries. Every flag is also a variable: BERTH_ and its name.`
+It runs in the foreground and ends at SIGTERM or SIGINT. It reports each event at once. It reports the whole state at
+its start, after changes, and at least once in each --every. If the engine or the daemon is unreachable, it logs that
+once and retries. Each flag is also an environment variable: --every is BERTH_EVERY, and so on.`
 
 // witnessFlags are the flags of witness.
 type witnessFlags struct {
@@ -46,16 +46,16 @@ func Command() cli.Row {
 		Flags: append(flags.engine.Flags(),
 			cli.Flag(&flags.every, "every", "report to the daemon at least this often, a `duration`"),
 			cli.Flag(&flags.putBack, "put-back",
-				"`which` containers may be put back to their own addresses: reserved, "+
+				"`which` containers the witness may move back to their own addresses: reserved, "+
 					"all or off (default reserved)").Words(putback.Words()...)),
 		Run: func(r *cli.Run) error {
 			switch {
 			case flags.every <= 0 || flags.every > longestEvery:
-				return r.Usagef("--every is %s and must be more than nothing, and at most %s: an older "+
-					"word counts for nothing", flags.every, longestEvery)
+				return r.Usagef("--every is %s, but must be longer than zero and at most %s: the daemon "+
+					"ignores an older report", flags.every, longestEvery)
 			case strings.Contains(r.AdminSocket, "://") && !flags.engine.Given():
-				return r.Usagef("the daemon is asked over the network: say with --docker-host where the " +
-					"engine of its host is")
+				return r.Usagef("the daemon is on another host: give the URL of the engine on that host with " +
+					"--docker-host")
 			}
 			r, stop := r.UntilSignal()
 			defer stop()

@@ -52,7 +52,7 @@ func (r *run) down(ctx context.Context, one *Instance) error {
 	sharing := r.sharing(one)
 	for i, other := range sharing {
 		if err := r.down(ctx, other); err != nil {
-			return errors.Join(fmt.Errorf("%s, which shares its resources: %w", other.Owner, err),
+			return errors.Join(fmt.Errorf("cannot stop %s, which shares its resources: %w", other.Owner, err),
 				r.up(ctx, sharing[:i]))
 		}
 	}
@@ -142,7 +142,7 @@ func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) erro
 	}
 	r.tell(Event{Step: draining, Instance: one.Owner, Detail: one.Name})
 	if err := r.Engine.Exec(ctx, one.Container, hook.Command, hook.Timeout); err != nil {
-		return fmt.Errorf("it was not drained, and continues: %w", err)
+		return fmt.Errorf("it was not drained, so it keeps running: %w", err)
 	}
 	return nil
 }

@@ -108,8 +108,9 @@ func (d *drawing) sameGeneration(c *scene.Container) {
 			"--force-recreate", c.Name,
 			c.Version, d.in.Compose)
 	default:
-		d.problem("the container %s was made by Compose %s, and the compose command is %s: a project needs one "+
-			"generation of Compose; name the other one with --compose-command", c.Name, c.Version, d.in.Compose)
+		d.problem("the container %s was made by Compose %s, and the compose command is %s: all containers of a "+
+			"project need the same generation of Compose; name that Compose with --compose-command", c.Name, c.Version,
+			d.in.Compose)
 	}
 }
 
@@ -189,7 +190,8 @@ func (d *drawing) replicas(service string) map[int]*replica {
 		case temporary:
 			r.beside = append(r.beside, c)
 		case r.c != nil:
-			d.problem("the containers %s and %s are both number %d of %s; remove one", r.c.Name, c.Name, c.Number,
+			d.problem("the containers %s and %s are both replica %d of %s; remove one of them", r.c.Name, c.Name,
+				c.Number,
 				service)
 		default:
 			r.c = c
@@ -256,7 +258,8 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	case !c.Runs():
 		one.Do, one.Why = Start, []string{"it does not run: " + c.State}
 	case temporary:
-		one.Do, one.Why = Start, []string{"an earlier deploy was interrupted before it renamed it to " + ought}
+		one.Do, one.Why = Start, []string{"an earlier deploy was interrupted before it renamed the container to " +
+			"" + ought}
 	case c.Health == "unhealthy":
 		d.note("%s is unhealthy, but matches the files: it stays unchanged", c.Name)
 	}
@@ -309,7 +312,7 @@ func (d *drawing) differs(s *Service, on []Address, c *scene.Container) (why []s
 		why = append(why, "its configuration has changed")
 	}
 	if s.ImageID != "" && c.ImageID != s.ImageID {
-		why = append(why, fmt.Sprintf("its image has changed: %s is %s now", cmp.Or(s.Image, "what is built"),
+		why = append(why, fmt.Sprintf("its image has changed: %s is %s now", cmp.Or(s.Image, "the built image"),
 			short(s.ImageID)))
 	}
 	if s.Image != "" && slices.Contains(d.plan.Pull, s.Image) {
@@ -340,7 +343,7 @@ func (d *drawing) stale(s *Service, c *scene.Container) (why []string) {
 			continue
 		}
 		if owner := d.gone[ref]; owner != "" {
-			why = append(why, fmt.Sprintf("it shares resources of %s, which does not stay", owner))
+			why = append(why, fmt.Sprintf("it shares resources of %s, which is replaced or removed", owner))
 		} else if len(c.Shares) <= len(s.Shares) && !d.exists(ref) { // none of them is from outside the project
 			why = append(why, fmt.Sprintf("it shares resources of %s, which is gone", short(ref)))
 		}

@@ -19,7 +19,7 @@ func TestDraw(t *testing.T) {
 		"web1.State=exited":     "start web/1 (it does not run: exited)",
 		"+web5@10.0.0.15":       "delete web/5 (the files want 2 of web)",
 		"*web1@10.0.0.11":       "delete web/1 (an earlier deploy left it)",
-		"*web1@10.0.0.11 -web1": "start web/1 (an earlier deploy was interrupted before it renamed it to " +
+		"*web1@10.0.0.11 -web1": "start web/1 (an earlier deploy was interrupted before it renamed the container to " +
 			"shop-web-1)",
 		"Services.db.Once=true": "",
 		"web1.Health=unhealthy": "note: shop-web-1 is unhealthy, but " +
@@ -43,7 +43,7 @@ func TestDraw(t *testing.T) {
 		"unread db1.State=paused web1.State=dead web2.Version=1.29.2 +web8@10.0.0.40 web8.Number=2 web8.Name=twin": "" +
 			"refused: shop-db-1 cannot be reached: it is paused; run `berth check` & shop-web-1 & dead & shop-web-2 was " +
 			"made by Compose 1.29.2, and the compose command is 5.5.0 & shop-cache-1 cannot be inspected & shop-web-2 " +
-			"and twin are both number 2 of web",
+			"and twin are both replica 2 of web",
 	})
 }
 
@@ -54,10 +54,10 @@ func TestMoved(t *testing.T) {
 		{"", "", ""},
 		{"", "Hashes.web=w9", "the configuration of web has changed"},
 		{"", "Images.db:1.ID=sha256:11", "the image db:1 of db has changed"},
-		{"", "web1.ID=other", "shop/web/1 is another container"},
+		{"", "web1.ID=other", "shop/web/1 has another container"},
 		{"", "web2.State=exited", "the container shop-web-2 was running, and is"},
 		{"", "Services.web.Instances.1.On.0.Addresses=10.0.0.50", "the addresses of shop/web/2 have changed"},
-		{"", "-web2", "shop/web/2 is another container: none was"},
+		{"", "-web2", "shop/web/2 has another container: none, not"},
 		{"", "Compose=5.6.0", "the compose command was 5.5.0, and is 5.6"},
 		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.1.Path=b.yaml", "the file b.yaml is new"},
 		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.0.Digest=9", "the file a.yaml has changed"},
@@ -121,7 +121,7 @@ func TestDrawWorkers(t *testing.T) {
 // TestDrawShares: a container that uses the network, processes or volumes of another one is recreated with it, also if
 // the other one is gone. Containers outside of the project stay.
 func TestDrawShares(t *testing.T) {
-	const used = "recreate log/1 (it shares resources of shop/web/1, which does not stay)"
+	const used = "recreate log/1 (it shares resources of shop/web/1, which is replaced or removed)"
 	scenes(t, "Services.log.Image=web:1 Services.log.Shares=web Services.log.Instances.0.Owner=shop/log/1 "+
 		"Services.log.Instances.0.Number=1 Hashes.log=l1 +log1@10.0.0.5 log1.On= log1.Shares=web1", true,
 		map[string]string{
@@ -184,7 +184,7 @@ func TestTask(t *testing.T) {
 		"Task.Service=web Task.Number=5" + dropped: "stop web/5",
 		dropped: "stop db/1, stop web/1, stop web/2, stop web/5, stop mail/1",
 	})
-	const used = " (it shares resources of shop/db/1, which does not stay)"
+	const used = " (it shares resources of shop/db/1, which is replaced or removed)"
 	scenes(t, "Task.Do=recreate", true, map[string]string{
 		"": "recreate db/1 (it is requested), recreate web/1 (it is requested), recreate web/2 (it is requested)",
 		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is requested), " +
@@ -252,7 +252,7 @@ func TestDrawNetworkLasting(t *testing.T) {
 	for guest, all := range map[string]map[string]string{
 		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": {
 			"": "refused: the network shop_front is recreated: " + change + ", and the container shop-web-9 is on " +
-				"it and stays unchanged; remove or disconnect it",
+				"it and stays unchanged; remove or disconnect that container",
 			"web9.State=created": "refused: the container shop-web-9 is on it and stays unchanged",
 			"web9.State=exited":  "delete shop-web-9 (`compose run` made it, and it has ended), " + recreated(change),
 		},
@@ -315,7 +315,7 @@ func TestDrawVolumes(t *testing.T) {
 		"Volumes.data.Driver=nfs Stored.shop_data.Users.2.ID=x Stored.shop_data.Users.2.Name=guest " +
 			"Stored.shop_data.Users.2.Project=other": "refused: the container guest of the project other uses it",
 		"Volumes.data.Driver=nfs Task.Do=recreate Task.Service=web": "refused: the container shop-db1, which stays " +
-			"unchanged, has it",
+			"unchanged, uses it",
 		"Volumes.log.Driver=nfs Task.Do=recreate Task.Service=web": "recreate web/1, recreate web/2",
 	})
 }

@@ -162,7 +162,7 @@ func (r *run) clear(ctx context.Context, one *Instance) error {
 		for _, other := range s.Instances {
 			if other != one && other.Do == Recreate && other.standsIn(one) {
 				if err := r.down(ctx, other); err != nil {
-					return fmt.Errorf("%s, which has one of its addresses: %w", other.Owner, err)
+					return fmt.Errorf("cannot stop %s, which has one of its addresses: %w", other.Owner, err)
 				}
 			}
 		}
@@ -192,7 +192,8 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	}
 	switch {
 	case c.Number != one.Number:
-		return fmt.Errorf("number %d of %s was made instead of %d", c.Number, s.Name, one.Number)
+		return fmt.Errorf("the new container is replica %d of %s, not replica %d as planned", c.Number, s.Name,
+			one.Number)
 	case s.Hash != "" && c.Hash != s.Hash && !r.unchanged(ctx, s, &c):
 		return fmt.Errorf("the files have changed since the plan was made: %s has another configuration", s.Name)
 	case s.Worker && c.Forever:
@@ -202,7 +203,8 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	for _, a := range one.On {
 		on, there := c.At(a.Network)
 		if there && a.Fixed && !sameAddresses(on.Fixed, a.Gets) {
-			return fmt.Errorf("%s was made without its address %s on %s", c.Name, deploy.Listed(a.Gets, ", "), a.Network)
+			return fmt.Errorf("%s was made without its address %s on %s", c.Name, deploy.Listed(a.Gets, ", "),
+				a.Network)
 		}
 	}
 	return nil

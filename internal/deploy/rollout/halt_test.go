@@ -67,7 +67,7 @@ func TestRunTask(t *testing.T) {
 	s.wants("recreate a worker", "make work/1, start work/1, stop work/1, remove work/1, release shop/work/1")
 	s.small.fails["drain"] = 1
 	s.task = Task{Do: Stop}
-	if err := s.deploys(); err == nil || !strings.Contains(err.Error(), "it was not drained, and continues") {
+	if err := s.deploys(); err == nil || !strings.Contains(err.Error(), "it was not drained, so it keeps running") {
 		t.Errorf("a drain that fails: %v", err)
 	}
 	s.wants("a drain that fails", "drain web/1")

@@ -81,11 +81,11 @@ func (n *Network) describe() string {
 }
 
 func foreignGuest(name string) error {
-	return fmt.Errorf("the container %s of another project is on it; disconnect it", name)
+	return fmt.Errorf("the container %s of another project is on it; disconnect that container", name)
 }
 
 func lastingGuest(name string) error {
-	return fmt.Errorf("the container %s is on it and stays unchanged; remove or disconnect it", name)
+	return fmt.Errorf("the container %s is on it and stays unchanged; remove or disconnect that container", name)
 }
 
 // leftOn refuses to recreate a network while a container of the project is on it that the plan does not change, such as

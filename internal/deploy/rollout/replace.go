@@ -58,7 +58,8 @@ func (r *run) setAside(ctx context.Context, one *Instance, c *scene.Container, v
 	temporary := short(volume) + "_" + c.Name
 	r.tell(Event{Step: naming, Instance: one.Owner, Canary: canary, Detail: temporary})
 	if err := r.Engine.Rename(ctx, c.ID, temporary); err != nil {
-		return "", fmt.Errorf("it has an anonymous volume, and cannot be renamed to %s until the next one has that: %w",
+		return "", fmt.Errorf("it has an anonymous volume, and cannot be renamed to %s until the next container has "+
+			"that volume: %w",
 			temporary, err)
 	}
 	return temporary, nil

@@ -43,7 +43,7 @@ func (r *run) restore(ctx context.Context) (failed []error) {
 				continue
 			}
 			if err := r.back(ctx, one, d); err != nil {
-				failed = append(failed, fmt.Errorf("%s ran and does not run now: %w", one.Owner, err))
+				failed = append(failed, fmt.Errorf("%s ran before, but does not run now: %w", one.Owner, err))
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (r *run) restore(ctx context.Context) (failed []error) {
 // back makes a stopped container run as before, on the networks that it had to leave.
 func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	if d.left {
-		return errors.New("its container was removed for another one; the next deploy recreates it")
+		return errors.New("its container was removed to make room for another one; the next deploy recreates it")
 	}
 	if err := r.Held(); err != nil {
 		return err

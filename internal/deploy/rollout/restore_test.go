@@ -37,10 +37,10 @@ func TestRunRestores(t *testing.T) {
 			[]string{"a canary of db failed, and the others are unchanged: shop/db/1: it ended with exit code 1"}},
 		"what it shares is gone": {func(s *shop) { s.exchanged("d2") },
 			"db/1 d2 stopped, side/1 s1 stopped, web/1 w1 runs, web/2 w1 runs",
-			[]string{canary, "shop/side/1 ran and does not run now: ", "what it shares does not run"}},
+			[]string{canary, "shop/side/1 ran before, but does not run now: ", "what it shares does not run"}},
 		"the address is held": {func(s *shop) { s.exchanged("sick d2") },
 			"db/1 d2 runs, side/1 s1 stopped, web/1 w1 stopped, web/2 w1 runs",
-			[]string{"unhealthy", "shop/web/1 ran and does not run now: ", "db/1 has its address 10.0.0.31"}},
+			[]string{"unhealthy", "shop/web/1 ran before, but does not run now: ", "db/1 has its address 10.0.0.31"}},
 		"another network": {func(s *shop) {
 			s.onNetwork("10.0.9.0/24")
 			s.hashes["db"], s.small.fails["d2"] = "d2", 1
@@ -48,7 +48,7 @@ func TestRunRestores(t *testing.T) {
 		"the drain of the other": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
 			s.exchanged("drain")
-		}, allRun, []string{"and the others are unchanged", "it was not drained, and continues"}},
+		}, allRun, []string{"and the others are unchanged", "it was not drained, so it keeps running"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newShop(t)

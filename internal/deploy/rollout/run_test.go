@@ -246,16 +246,16 @@ func TestRunFails(t *testing.T) {
 		"drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
 			s.hashes["web"], s.small.fails["drain"] = "w2", 1
-		}, allRun, "a canary of web failed, and the others are unchanged: shop/web/1: it was not drained, and " +
-			"continues"},
+		}, allRun, "a canary of web failed, and the others are unchanged: shop/web/1: it was not drained, so " +
+			"it keeps running"},
 		"slow drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"wait"}, Timeout: 10 * time.Millisecond}
 			s.hashes["web"], s.small.fails["hang"] = "w2", 1
-		}, allRun, "it was not drained, and continues: it has not ended within 10ms"},
+		}, allRun, "it was not drained, so it keeps running: it has not ended within 10ms"},
 		"snapshot": {func(s *shop) {
 			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "echo full; exit 9"}, Timeout: time.Minute}
 			s.hashes["db"] = "d2"
-		}, allRun, `no snapshot was taken, and it is unchanged: exit status 9; it said "full"`},
+		}, allRun, `the snapshot failed, so the container is unchanged: exit status 9; it said "full"`},
 		"slow snapshot": {func(s *shop) {
 			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "sleep 1000 & wait"},
 				Timeout: 10 * time.Millisecond}

@@ -28,7 +28,7 @@ func (r *run) snapshot(ctx context.Context, one *Instance, c *scene.Container) e
 	}
 	r.tell(Event{Step: saving, Instance: one.Owner})
 	if err := runHook(ctx, hook, environment(r.plan, one, c)); err != nil {
-		return fmt.Errorf("no snapshot was taken, and it is unchanged: %w", err)
+		return fmt.Errorf("the snapshot failed, so the container is unchanged: %w", err)
 	}
 	return nil
 }

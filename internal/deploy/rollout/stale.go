@@ -9,10 +9,10 @@ import (
 func (p *Plan) Moved(now *Plan) (moved []string) {
 	say := func(format string, args ...any) { moved = append(moved, fmt.Sprintf(format, args...)) }
 	if p.Project != now.Project {
-		say("it belongs to the project %s, but the files to %s", p.Project, now.Project)
+		say("the plan belongs to the project %s, but the files belong to the project %s", p.Project, now.Project)
 	}
 	if p.Compose != now.Compose {
-		say("the compose command was %s, and is %s", p.Compose, now.Compose)
+		say("the compose command was %s, and is %s now", p.Compose, now.Compose)
 	}
 	moved = append(moved, movedFiles(p.Files, now.Files)...)
 	was := map[string]*Service{}
@@ -74,16 +74,18 @@ func movedInstances(p, now *Plan) (moved []string) {
 		case before == nil:
 			moved = append(moved, fmt.Sprintf("%s is new", one.Owner))
 		case before.Container != one.Container:
-			moved = append(moved, fmt.Sprintf("%s is another container: %s was %s", one.Owner, named(one.Container),
+			moved = append(moved, fmt.Sprintf("%s has another container: %s, not %s", one.Owner,
+				named(one.Container),
 				named(before.Container)))
 		case before.State != one.State:
-			moved = append(moved, fmt.Sprintf("the container %s was %s, and is %s", one.Name, before.State, one.State))
+			moved = append(moved, fmt.Sprintf("the container %s was %s, and is %s now", one.Name, before.State,
+				one.State))
 		case before.Successor != one.Successor:
-			moved = append(moved, fmt.Sprintf("another container stands next to %s", one.Owner))
+			moved = append(moved, fmt.Sprintf("the successor that an earlier deploy started for %s has changed", one.Owner))
 		case !sameOn(before, one):
 			moved = append(moved, fmt.Sprintf("the addresses of %s have changed", one.Owner))
 		case before.Do != one.Do:
-			moved = append(moved, fmt.Sprintf("the action for %s was %s, and is %s", one.Owner, before.Do, one.Do))
+			moved = append(moved, fmt.Sprintf("the action for %s was %s, and is %s now", one.Owner, before.Do, one.Do))
 		}
 	}
 	for _, one := range p.all() {

@@ -170,7 +170,7 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 	has := d.stored[want.Name]
 	switch {
 	case begun >= 0:
-		v.Why = []string{"an earlier deploy was interrupted while it recreated it"}
+		v.Why = []string{"an earlier deploy was interrupted while it recreated this volume"}
 		o := &d.in.Orphans[begun]
 		v.From, v.Foreign = o.Volume, o.Foreign
 		d.restart(v, d.stored[o.Volume])
@@ -180,7 +180,7 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 			return // Compose creates it
 		}
 		v.From, v.Foreign = before.Name, !d.ours(before)
-		v.Why = []string{"it was " + before.Name + " before"}
+		v.Why = []string{"its name was " + before.Name + " before"}
 		d.restart(v, before)
 	default:
 		if v.Why = has.Differs(want.Driver, want.Options, want.Labels); len(v.Why) == 0 {
@@ -233,7 +233,7 @@ func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 		}
 		if u.Project != d.in.Project {
 			if has.Name == v.Name || u.Runs {
-				d.problem("the volume %s would be copied (%s), but the container %s uses it; remove that "+
+				d.problem("the volume %s would be copied (%s), but the container %s uses it; remove that container "+
 					"first", has.Name,
 					strings.Join(v.Why, "; "), u.Title())
 			}
@@ -294,8 +294,8 @@ func (d *drawing) leftWith(v *Volume, has *scene.Stored) {
 		if u.Copier || u.Project != d.in.Project || has.Name != v.Name && !u.Runs || d.plan.instance(u.ID) != nil {
 			continue
 		}
-		d.problem("the volume %s is recreated, but the container %s, which stays unchanged, has it: remove that, or "+
-			"deploy the whole project", v.Name, u.Name)
+		d.problem("the volume %s is recreated, but the container %s, which stays unchanged, uses it: remove that "+
+			"container, or deploy the whole project", v.Name, u.Name)
 	}
 }
 

@@ -43,7 +43,7 @@ func sameContent(a, b io.Reader) error {
 		if same, err := sameBytes(one, other); err != nil {
 			return err
 		} else if same != equal {
-			return differ("%s has other content", h.Name)
+			return differ("%s has different content in the two volumes", h.Name)
 		}
 	}
 }
@@ -52,23 +52,24 @@ func sameContent(a, b io.Reader) error {
 func sameEntry(a, b *tar.Header) error {
 	switch {
 	case a.Name != b.Name:
-		return differ("%s and %s are in only one of them", a.Name, b.Name)
+		return differ("%s and %s are each in only one of them", a.Name, b.Name)
 	case a.Typeflag != b.Typeflag:
-		return differ("%s has another type", a.Name)
+		return differ("%s has a different type in the two volumes", a.Name)
 	case a.Linkname != b.Linkname:
-		return differ("%s leads to %s and to %s", a.Name, a.Linkname, b.Linkname)
+		return differ("%s leads to %s in one volume and to %s in the other", a.Name, a.Linkname, b.Linkname)
 	case a.Size != b.Size:
-		return differ("%s has %d bytes and %d", a.Name, a.Size, b.Size)
+		return differ("%s has %d bytes in one volume and %d in the other", a.Name, a.Size, b.Size)
 	case a.Mode != b.Mode:
-		return differ("%s has the mode %o and %o", a.Name, a.Mode, b.Mode)
+		return differ("%s has the mode %o in one volume and %o in the other", a.Name, a.Mode, b.Mode)
 	case a.Uid != b.Uid || a.Gid != b.Gid:
-		return differ("%s belongs to %d:%d and to %d:%d", a.Name, a.Uid, a.Gid, b.Uid, b.Gid)
+		return differ("the owner of %s is %d:%d in one volume and %d:%d in the other", a.Name, a.Uid, a.Gid, b.Uid,
+			b.Gid)
 	case !a.ModTime.Equal(b.ModTime):
-		return differ("%s is of %s and of %s", a.Name, a.ModTime, b.ModTime)
+		return differ("the time of %s is %s in one volume and %s in the other", a.Name, a.ModTime, b.ModTime)
 	case a.Devmajor != b.Devmajor || a.Devminor != b.Devminor:
-		return differ("%s is another device", a.Name)
+		return differ("%s is a different device in the two volumes", a.Name)
 	case !maps.Equal(attributes(a), attributes(b)):
-		return differ("%s has other attributes", a.Name)
+		return differ("%s has different attributes in the two volumes", a.Name)
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func holdsContent(whole, part io.Reader) error {
 			return err
 		}
 		if h.Typeflag != has.Typeflag {
-			return differ("%s has another type", h.Name)
+			return differ("%s has a different type in the two volumes", h.Name)
 		}
 		if h.Typeflag == tar.TypeDir {
 			continue
@@ -115,7 +116,7 @@ func holdsContent(whole, part io.Reader) error {
 			continue
 		}
 		if same == neither || same == shorter || h.Typeflag != tar.TypeReg || cut != "" {
-			return differ("%s has other content", h.Name)
+			return differ("%s has different content in the two volumes", h.Name)
 		}
 		cut = h.Name
 	}

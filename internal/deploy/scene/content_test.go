@@ -80,16 +80,16 @@ func TestSameContent(t *testing.T) {
 	}
 	for row := range ipamtest.Rows(2, `
 		volume/d is in only one of them | 4
-		volume/d and volume/e are in only one of them | 4 {"Name": "volume/e"}
-		volume/d has another type | 4 {"Typeflag": 51, "Content": ""}
-		volume/b leads to volume/a and to volume | 2 {"Linkname": "volume"}
-		volume/c leads to a and to d | 3 {"Linkname": "d"}
-		volume/d has 1 bytes and 2 | 4 {"Content": "dd"}
-		volume/a has other content | 1 {"Content": "MOSTx"}
-		volume/ has the mode 644 and 4755 | 0 {"Mode": 2541}
-		volume/d belongs to 7:8 and to 7:9 | 4 {"Gid": 9}
-		volume/a is of 2001 | 1 {"ModTime": "1970-01-01T00:00:05Z"}
-		volume/d has other attributes | 4 {"PAXRecords": {"SCHILY.xattr.security.capability": "\u0001"}}
+		volume/d and volume/e are each in only one of them | 4 {"Name": "volume/e"}
+		volume/d has a different type in the two volumes | 4 {"Typeflag": 51, "Content": ""}
+		volume/b leads to volume/a in one volume and to volume in the other | 2 {"Linkname": "volume"}
+		volume/c leads to a in one volume and to d in the other | 3 {"Linkname": "d"}
+		volume/d has 1 bytes in one volume and 2 in the other | 4 {"Content": "dd"}
+		volume/a has different content in the two volumes | 1 {"Content": "MOSTx"}
+		volume/ has the mode 644 in one volume and 4755 in the other | 0 {"Mode": 2541}
+		the owner of volume/d is 7:8 in one volume and 7:9 in the other | 4 {"Gid": 9}
+		the time of volume/a is 2001 | 1 {"ModTime": "1970-01-01T00:00:05Z"}
+		volume/d has different attributes in the two volumes | 4 {"PAXRecords": {"SCHILY.xattr.security.capability": "\u0001"}}
 	`) {
 		what := row[0]
 		for i := range 2 {

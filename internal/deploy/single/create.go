@@ -69,7 +69,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	made := f.made
 	f.mu.Unlock()
 	if made > 1 {
-		return nil, fmt.Errorf("Berth makes no second container: %s is one", f.replica.title())
+		return nil, fmt.Errorf("Berth makes only one container here, %s, and it is made already", f.replica.title())
 	}
 	c := object{}
 	if err := readBody(r, &c); err != nil {

@@ -47,9 +47,9 @@ func (n *Note) Carry(rec *pin.Records, host string) {
 		for _, k := range c.kept {
 			switch why := fmt.Sprintf("%s: Docker keeps no more than %d addresses for Berth", k.what, maxAux); {
 			case k.lost == c.chosen:
-				n.loses("%s, and may choose it", why)
+				n.loses("%s, so any container may get it", why)
 			case k.lost != nil:
-				n.loses("%s, and gives it to a container that asks for it", why)
+				n.loses("%s, so a container that asks for it gets it", why)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (n *Note) carryPools(config *network.IPAMConfig, sub *ipam.SubnetInfo) {
 	}
 	blocks := setOf(pools...).Prefixes()
 	if len(blocks) == 0 {
-		n.loses("%s has no pool, so Berth chose no addresses from it; Docker will", sub.CIDR)
+		n.loses("%s has no pool, so Berth chose no addresses from it, but Docker will", sub.CIDR)
 		return
 	}
 	largest := slices.MinFunc(blocks, func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })

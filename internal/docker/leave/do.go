@@ -101,7 +101,7 @@ func (c *Connector) inspect(ctx context.Context, name string) (*network.Inspect,
 	defer cancel()
 	shown, err := api.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("the Docker network %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the Docker network %s: %w", name, err)
 	}
 	return &shown.Network, nil
 }
@@ -115,7 +115,7 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 	for id, one := range n.Containers {
 		if !slices.ContainsFunc(note.Endpoints, func(s Endpoint) bool { return s.has(id, one.Name) }) {
 			return ipam.Refuse(ipam.ErrChanged,
-				"%s joined the Docker network %s since %s; stop it, and run this again",
+				"%s joined the Docker network %s since %s; stop it, and run the command again",
 				one.Name, note.Network, note.Taken.Format(time.RFC3339))
 		}
 	}
@@ -133,10 +133,10 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("the engine does not disconnect %s from the Docker network %s; run this again: %w",
+			return fmt.Errorf("the engine does not disconnect %s from the Docker network %s; run the command again: %w",
 				endpoint.Container, note.Network, err)
 		}
-		say("%s is off %s", endpoint.Container, note.Network)
+		say("%s is disconnected from %s", endpoint.Container, note.Network)
 	}
 	err = again(ctx, func(ctx context.Context) error {
 		_, err := api.NetworkRemove(ctx, note.ID, client.NetworkRemoveOptions{})
@@ -193,8 +193,9 @@ func (c *Connector) create(ctx context.Context, name string, opt *client.Network
 func (c *Connector) goBack(ctx context.Context, note *Note, why error) error {
 	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
 	if err := c.create(ctx, note.Network, &note.Old); err != nil {
-		return errors.Join(why, fmt.Errorf("and it refuses the old network too, so THERE IS NO DOCKER NETWORK %s; "+
-			"run this again when that is fixed: %w", note.Network, err))
+		return errors.Join(why, fmt.Errorf("and the engine refuses the old network too, so THERE IS NO DOCKER "+
+			"NETWORK %s; "+
+			"fix the cause, and run the command again: %w", note.Network, err))
 	}
 	return c.reconnect(ctx, note, why)
 }
@@ -204,7 +205,7 @@ func (c *Connector) reconnect(ctx context.Context, note *Note, why error) error 
 	if err := c.connectAll(ctx, note, func(string, ...any) {}); err != nil {
 		return errors.Join(why, err)
 	}
-	return fmt.Errorf("%w; it is on Berth as before, and its containers are back on it", why)
+	return fmt.Errorf("%w; the network is on Berth as before, and its containers are back on it", why)
 }
 
 // connectAll connects the containers and starts those that ran. A failure with one does not stop the others.
@@ -236,7 +237,8 @@ func (c *Connector) connectAll(ctx context.Context, note *Note, say func(string,
 			})
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s; run this again, or do it with `%s`: %w",
+			failed = append(failed, fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s; run the command again, or "+
+				"connect it with `%s`: %w",
 				endpoint.Container, note.Network, endpoint.Command, err))
 			continue
 		}

@@ -35,13 +35,13 @@ func (c *Connector) Read(ctx context.Context, name string, pins []pin.Pin, gatew
 	}
 	shown, err := api.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("the Docker network %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the Docker network %s: %w", name, err)
 	}
 	n := &shown.Network.Network
 	switch {
 	case n.Scope == "swarm":
-		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s belongs to a swarm: remove its services, "+
-			"remove it, and create it without --ipam-driver", n.Name)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s belongs to a swarm: remove the services on "+
+			"it, remove the network, and create it without --ipam-driver", n.Name)
 	case n.ConfigOnly || n.ConfigFrom.Network != "":
 		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s comes from a configuration (--config-from), "+
 			"which sets its driver; remove it, and create both again", n.Name)

@@ -91,7 +91,7 @@ func (c *Connector) TakesAnyAddress(ctx context.Context) (bool, error) {
 	}
 	engine, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		return false, fmt.Errorf("the version of the engine at %s: %w", c.host, err)
+		return false, fmt.Errorf("cannot read the version of the engine at %s: %w", c.host, err)
 	}
 	release, _, _ := strings.Cut(engine.Version, "+") // without a distribution's suffix
 	return !slices.Contains(refusing, release), nil

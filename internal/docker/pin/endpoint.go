@@ -49,7 +49,7 @@ func (c *Connector) Endpoint(ctx context.Context, id, networkName string) (*Endp
 		return nil, ipam.Refuse(ipam.ErrNotFound, "the engine has no container %s any more", id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the engine's container %s: %w", id, err)
+		return nil, fmt.Errorf("cannot read the engine's container %s: %w", id, err)
 	}
 	ep, err := readEndpoint(&answer.Container, answer.Raw, networkName)
 	if err != nil {
@@ -80,7 +80,7 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 	}
 	if shown == nil {
 		return nil, ipam.Refuse(ipam.ErrNotFound,
-			"%s is not on the Docker network %s under that name; start it once, and try again",
+			"%s is on no Docker network named %s; start the container once, and try again",
 			ep.Container, networkName)
 	}
 	ep.Settings = own(shown, c.ID)

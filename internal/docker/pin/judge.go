@@ -227,7 +227,7 @@ func (s *judged) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string)
 	if l := s.memory(sub); l != nil {
 		return l.Address, ""
 	}
-	return netip.Addr{}, fmt.Sprintf("%s does not run, and has nothing reserved or remembered in %s: start it and "+
+	return netip.Addr{}, fmt.Sprintf("%s does not run, and has no reserved or remembered address in %s: start it and "+
 		"then pin it, or give its address with "+
 		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.Network, s.pin.Owner)
 }
@@ -240,7 +240,8 @@ func (s *judged) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
 		return fmt.Sprintf("%s is also the address of another container on the Docker network %s: stop one of them",
 			addr, s.n.Name)
 	case l == nil:
-		return fmt.Sprintf("%s has %s, of which Berth has no record: repair that with `berth check --repair`",
+		return fmt.Sprintf("%s has %s, but Berth has no record of that address: repair this with `berth check "+
+			"--repair`",
 			s.c.Name, addr)
 	case l.Kind == ipam.Gateway, l.Kind == ipam.External, l.Kind == ipam.Headroom:
 		return s.heldBy(l)
@@ -278,6 +279,6 @@ func (s *judged) heldBy(l *ipam.LeaseInfo) string {
 		holder = "somebody"
 	}
 	return fmt.Sprintf("%s, which is the address of %s, is held by %s on host %s since %s; `berth check` shows "+
-		"whether that one runs",
+		"whether that holder runs",
 		l.Address, s.c.Name, holder, l.Host, l.Since.Local().Format(timeForm))
 }

@@ -89,14 +89,15 @@ func (c *Connector) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Add
 	if _, err := api.ContainerInspect(there, ep.ID, client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
 		return ipam.Refuse(ipam.ErrNotFound, "the engine has no container %s any more", ep.Container)
 	} else if err != nil {
-		return fmt.Errorf("the engine's container %s: %w", ep.Container, err)
+		return fmt.Errorf("cannot read the engine's container %s: %w", ep.Container, err)
 	}
 	if off, known := c.isOff(ctx, ep); known && !off {
 		return nil
 	}
 	_, err = api.NetworkInspect(there, ep.Network, client.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
-		return ipam.Refuse(ipam.ErrNotFound, "the engine has no Docker network %s any more, on which %s was", ep.Network,
+		return ipam.Refuse(ipam.ErrNotFound, "the Docker network %s, which the container %s was on, no longer exists "+
+			"in the engine", ep.Network,
 			ep.Container)
 	}
 	off, err := c.Reconnect(ctx, ep, addrs)
@@ -137,8 +138,8 @@ func (c *Connector) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr
 }
 
 func lost(ep *Endpoint, addrs []netip.Addr, why error) error {
-	return fmt.Errorf("%s IS NO LONGER ON THE DOCKER NETWORK %s, and the engine does not reconnect it; do it with "+
-		"`%s`: %w",
+	return fmt.Errorf("%s IS NO LONGER ON THE DOCKER NETWORK %s, and the engine does not reconnect it; reconnect it "+
+		"with `%s`: %w",
 		ep.Container, ep.Network, ep.Command(addrs), why)
 }
 

@@ -80,7 +80,7 @@ func (m *Mover) lock(ctx context.Context, container string) error {
 		case <-again.C:
 		case <-ctx.Done():
 			return ipam.Refuse(ipam.ErrInUse, "another berth process moves container %s right now; `ss -xlp | grep "+
-				"%s` shows which one. Try again when it has ended", container[:min(len(container), 12)],
+				"%s` shows that process. Try again when it has ended", container[:min(len(container), 12)],
 				lockName(container))
 		}
 	}
@@ -94,7 +94,7 @@ func (m *Mover) tryLock(container string) error {
 	}
 	lock, err := net.Listen("unix", lockName(container))
 	if err != nil {
-		return fmt.Errorf("the lock of container %s: %w", container, err)
+		return fmt.Errorf("cannot take the lock of container %s: %w", container, err)
 	}
 	if m.held == nil {
 		m.held = map[string]net.Listener{}

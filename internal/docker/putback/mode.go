@@ -27,7 +27,7 @@ func Words() []string { return []string{string(Reserved), string(All), string(of
 // Set implements pflag.Value.
 func (f *Flag) Set(word string) error {
 	if !slices.Contains(Words(), word) {
-		return fmt.Errorf("it is one of %s", strings.Join(Words(), ", "))
+		return fmt.Errorf("it must be one of %s", strings.Join(Words(), ", "))
 	}
 	*f = Flag(word)
 	return nil

@@ -41,7 +41,7 @@ func openNotes(path string) (*notes, error) {
 		err = json.Unmarshal(text, &list)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("which containers are off their networks, in %s: %w", path, err)
+		return nil, fmt.Errorf("cannot read which containers are off their networks from %s: %w", path, err)
 	}
 	for _, one := range list {
 		if one.Endpoint != nil {

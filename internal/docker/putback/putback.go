@@ -170,10 +170,11 @@ func (k *Worker) finish(ctx context.Context) error {
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
-				Info("a container that was off its network can no longer be on it")
+				Info("a container that was off its network cannot be reconnected any more, because it or the network " +
+					"is gone")
 		case err != nil:
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
-				Error("a container is not reconnected to its network")
+				Error("cannot reconnect a container to its network")
 			errs = append(errs, err)
 			continue
 		default:
@@ -194,7 +195,8 @@ func (k *Worker) putBack(ctx context.Context, all []docker.Astray) {
 		return
 	}
 	if all, err = k.wanted(ctx, all); err != nil {
-		k.cfg.Log.WithError(err).Warn("Berth cannot read what moves back on which network, so it moves no container")
+		k.cfg.Log.WithError(err).Warn("Berth cannot read which networks move containers back, so it moves no " +
+			"container back")
 		return
 	}
 	q := k.queueOf(all, deploys)
@@ -296,7 +298,7 @@ func (k *Worker) move(ctx context.Context, s *attachment) {
 		e := ipam.Event{Verb: ipam.LeasePutBack, Space: s.Space, Subnet: s.Subnet, Address: home, Name: s.Container,
 			Detail: fmt.Sprintf("it had %s, and was off the network for %d ms", s.has[i], cut.Milliseconds())}
 		if err := k.cfg.Records.Note(ctx, e); err != nil {
-			k.log(s).WithError(err).Warn("cannot write the event of moving it back")
+			k.log(s).WithError(err).Warn("cannot write the event of the move")
 		}
 	}
 }
@@ -359,13 +361,13 @@ func (k *Worker) refused(s *attachment, why error) {
 	k.mu.Lock()
 	k.counts.Refused++
 	k.mu.Unlock()
-	k.log(s).WithError(why).Warn("a container on another address than its own was not moved back")
+	k.log(s).WithError(why).Warn("Berth did not move a container back to its own address")
 }
 
 func (k *Worker) forget(one note) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.notes.drop(one); err != nil {
-		k.cfg.Log.WithError(err).Warn("the note of a container that is back on its network stays in its file")
+		k.cfg.Log.WithError(err).Warn("cannot delete the note of a container that is back on its network")
 	}
 }

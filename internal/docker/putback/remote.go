@@ -45,7 +45,8 @@ func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint
 	}
 	var ep pin.Endpoint
 	if err := json.Unmarshal(answer.Endpoint, &ep); err != nil {
-		return nil, fmt.Errorf("the endpoint of container %s, as berth witness reports it: %w", id, err)
+		return nil, fmt.Errorf("cannot read the report of berth witness about the endpoint of container %s: %w", id,
+			err)
 	}
 	return &ep, nil
 }
@@ -83,7 +84,8 @@ func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
 func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
 	onlooker := r.Onlooker()
 	if onlooker == nil {
-		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, errors.New("no berth witness is connected to do it")
+		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, errors.New("no berth witness is connected to move " +
+			"the container")
 	}
 	answer, err := onlooker.Move(ctx, order)
 	switch {

@@ -64,7 +64,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		f.tell(err, "the edge gets nothing from the daemon; the mappings stay")
+		f.tell(err, "the edge gets no updates from the daemon; the mappings stay")
 		pause(ctx, connectAgain)
 	}
 	cancel()
@@ -138,7 +138,7 @@ func (f *Follower) listen(ctx context.Context) error {
 		case heard, open := <-lines:
 			switch {
 			case !open:
-				return errors.New("it stopped sending")
+				return errors.New("the daemon stopped sending")
 			case heard.err != nil:
 				return heard.err
 			}

@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		if text := err.Error(); text != told { // once, until it changes
-			cfg.Log.WithError(err).Warn("the edge gets no questions to the LAN from the daemon")
+			cfg.Log.WithError(err).Warn("the edge gets no requests for the LAN from the daemon")
 			told = text
 		}
 		if time.Since(begun) > againLast {
@@ -87,10 +87,11 @@ func answer(ctx context.Context, cfg Config, ask ipam.LANAsk) {
 	case a.Failure != "":
 		log.WithField("failure", a.Failure).Info(a.Error)
 	default:
-		log.WithFields(logrus.Fields{"address": a.Lease.Address, "server": a.Lease.Server}).Debug("done on the LAN")
+		log.WithFields(logrus.Fields{"address": a.Lease.Address, "server": a.Lease.Server}).Debug("the request to " +
+			"the LAN succeeded")
 	}
 	if err := cfg.Answer(ctx, a); err != nil && ctx.Err() == nil {
-		log.WithError(err).Warn("the daemon did not get the answer of the LAN")
+		log.WithError(err).Warn("cannot send the answer of the LAN to the daemon")
 	}
 }
 

@@ -47,7 +47,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 		return nil
 	}
 	if !p.whole { // the kernel may have addresses that the state no longer has, and would answer for them
-		return errors.New("the last state is not in place: set it again")
+		return errors.New("the last wanted state was not fully applied, so it cannot be renewed; set it again")
 	}
 	for range attempts {
 		now, err := edge.Now()
@@ -75,7 +75,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 			return err
 		}
 	}
-	return errors.New("the renewal was late for its ticket too often; this host is too busy")
+	return errors.New("the renewal took too long too often; this host is too busy")
 }
 
 func (p *Provider) fences() bool {
@@ -107,7 +107,7 @@ func (p *Provider) grant(context.Context) error {
 			return err
 		}
 	}
-	return errors.New("live elements end between each look and its transaction; this host is too busy")
+	return errors.New("elements of nftables expire faster than Berth can replace them; this host is too busy")
 }
 
 func (p *Provider) readLive(found map[knftables.Family]foundTable) (map[place]elements, error) {

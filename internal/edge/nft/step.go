@@ -70,7 +70,8 @@ func (p *Provider) checkStep(one step) error {
 			other, double = addrOf(had), true
 		}
 		if double {
-			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest has one", m.Guest, other, m.Elastic)
+			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest can have only one", m.Guest,
+				other, m.Elastic)
 		}
 		taken[m.Guest] = m.Elastic
 	}

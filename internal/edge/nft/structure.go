@@ -45,7 +45,7 @@ func (t table) missing(f foundTable, there bool) []string {
 		}
 	}
 	if len(gone) == 0 && !t.fits(f) {
-		gone = append(gone, "kinds of sets and chains of table "+name)
+		gone = append(gone, "sets or chains of the right kind in table "+name)
 	}
 	return gone
 }

@@ -29,7 +29,7 @@ type arpSocket struct {
 func openARP(parent *net.Interface) (socket, error) {
 	conn, err := packet.Listen(parent, packet.Raw, unix.ETH_P_ARP, nil)
 	if err != nil {
-		return nil, fmt.Errorf("the LAN on %s cannot be asked (CAP_NET_RAW is needed): %w", parent.Name, err)
+		return nil, fmt.Errorf("cannot probe the LAN on %s (CAP_NET_RAW is needed): %w", parent.Name, err)
 	}
 	return &arpSocket{conn, parent.HardwareAddr, parent.Name}, nil
 }
@@ -47,7 +47,7 @@ func probeFrame(mac net.HardwareAddr, a netip.Addr) []byte {
 func (e *arpSocket) ask(a netip.Addr) error {
 	_, err := e.conn.WriteTo(probeFrame(e.mac, a), &packet.Addr{HardwareAddr: broadcast})
 	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the queue is full; the next round asks again
-		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.name, a, err)
+		return fmt.Errorf("cannot probe the LAN on %s for %s: %w", e.name, a, err)
 	}
 	return nil
 }

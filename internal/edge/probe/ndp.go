@@ -36,7 +36,7 @@ func (e *ndpSocket) ask(a netip.Addr) error {
 	err = e.conn.WriteTo(&ndp.NeighborSolicitation{TargetAddress: a, Options: []ndp.Option{
 		&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: e.parent.HardwareAddr}}}, nil, to)
 	if err != nil && !errors.Is(err, unix.ENOBUFS) {
-		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.parent.Name, a, err)
+		return fmt.Errorf("cannot probe the LAN on %s for %s: %w", e.parent.Name, a, err)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type socket interface {
 // this host's own addresses itself, with the interface's MAC, because no other machine would answer.
 func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error) {
 	if len(addrs) > most {
-		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are allowed", len(addrs), most)
+		return nil, fmt.Errorf("%d addresses are too many for one probe: at most %d are allowed", len(addrs), most)
 	}
 	parent, err := lanBehind(device)
 	if err != nil {
@@ -73,13 +73,13 @@ func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error
 func lanBehind(device string) (*net.Interface, error) {
 	parent, err := net.InterfaceByName(device)
 	if err != nil {
-		return nil, fmt.Errorf("the LAN on %s cannot be asked: %w", device, err)
+		return nil, fmt.Errorf("cannot probe the LAN on %s: %w", device, err)
 	}
 	if len(parent.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("the LAN on %s cannot be asked: it is not an Ethernet device", device)
+		return nil, fmt.Errorf("cannot probe the LAN on %s: it is not an Ethernet device", device)
 	}
 	if parent.Flags&net.FlagUp == 0 {
-		return nil, fmt.Errorf("the LAN on %s cannot be asked: the interface is down", device)
+		return nil, fmt.Errorf("cannot probe the LAN on %s: the interface is down", device)
 	}
 	return parent, nil
 }
@@ -87,7 +87,7 @@ func lanBehind(device string) (*net.Interface, error) {
 func ownAddresses() (map[netip.Addr]bool, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil, fmt.Errorf("this host's own addresses: %w", err)
+		return nil, fmt.Errorf("cannot list this host's own addresses: %w", err)
 	}
 	own := map[netip.Addr]bool{}
 	for _, one := range all {
@@ -199,7 +199,7 @@ func (r *round) listen(long time.Duration) error {
 		case <-timer.C:
 			return nil
 		case <-r.ctx.Done():
-			return fmt.Errorf("asking the LAN did not end in time: %w", r.ctx.Err())
+			return fmt.Errorf("the probe of the LAN did not end in time: %w", r.ctx.Err())
 		}
 	}
 }

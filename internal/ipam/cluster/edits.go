@@ -59,7 +59,7 @@ func (e *Service) releaseBoth(ctx context.Context, opt ipam.EditOptions, edits [
 	own, err := e.local.Edit(ctx, opt, of.own...)
 	if err != nil {
 		return ipam.Outcome{}, ipam.Refuse(err,
-			"it was released in the cluster's store, but not in this host's own: %s; try again", err)
+			"the addresses were released in the cluster's store, but not in this host's own store: %s; try again", err)
 	}
 	return and(out, own), nil
 }

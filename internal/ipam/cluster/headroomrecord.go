@@ -123,7 +123,7 @@ func readHeadroom(tx store.Tx) (map[ipam.ID]*headroom, error) {
 // takeIn adds one record. The record of an attachment comes before those of its addresses.
 func takeIn(all map[ipam.ID]*headroom, rec store.Record) error {
 	if len(rec.Key) < 17 {
-		return fmt.Errorf("%w: the key %x names no headroom", ipam.ErrDamaged, rec.Key)
+		return fmt.Errorf("%w: the key %x is not the key of a headroom", ipam.ErrDamaged, rec.Key)
 	}
 	pool := ipam.ID(rec.Key[1:17])
 	if len(rec.Key) == 17 {
@@ -134,7 +134,7 @@ func takeIn(all map[ipam.ID]*headroom, rec store.Record) error {
 	addr, ok := netip.AddrFromSlice(rec.Key[17:])
 	hr := all[pool]
 	if !ok || hr == nil {
-		return fmt.Errorf("%w: the key %x names no address of a headroom", ipam.ErrDamaged, rec.Key)
+		return fmt.Errorf("%w: the key %x is not the key of a headroom address", ipam.ErrDamaged, rec.Key)
 	}
 	var one headroomAddr
 	if err := ipam.DecodeJSON("the headroom "+addr.String(), rec.Value, &one); err != nil {

@@ -140,7 +140,7 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 			}
 			if r != nil {
 				return ipam.Refuse(ipam.ErrAway,
-					"%s is reserved for %s; only the shared store can give it, and that is out of reach",
+					"%s is reserved for %s; only the shared store can give that address, and the store is out of reach",
 					r.Address, r.Reservation.Owner).Advise(ipam.DoShowStatus)
 			}
 			t.ByRule(who)
@@ -235,7 +235,7 @@ func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []allo
 
 func lostUse(u *allocator.HeadroomUse, err error) error {
 	if err == nil {
-		err = fmt.Errorf("%w: it is no longer claimed for this host", ipam.ErrChanged)
+		err = fmt.Errorf("%w: the address is no longer claimed for this host", ipam.ErrChanged)
 	}
 	return ipam.Help(fmt.Errorf("%s was given from the headroom (pool %s, MAC %s, name %q), but the shared store "+
 		"does not record it: another container may have the same address; stop that container: "+

@@ -175,7 +175,7 @@ func TestJoinedImport(t *testing.T) {
 	}
 	for says, plan := range map[string][]ipam.PlannedNetwork{
 		"own store (own) and of the cluster's (lan)":                                  {net("own", "", ""), net("lan", "", "")},
-		"those of the space local":                                                    {excluded("", "10.1.0.9"), net("x", "dmz", "")},
+		"without a name in the space local":                                           {excluded("", "10.1.0.9"), net("x", "dmz", "")},
 		"line 7: network own already exists in the space local, and names are unique": {net("own", "global", "")},
 		"line 7: network lan already exists in the space global":                      {net("lan", "local", "")},
 	} {
@@ -270,7 +270,7 @@ func TestJoinedDockersName(t *testing.T) {
 				STORE release NET gate IP
 			`))
 		}
-		p.plays("take " + name + " gate pool ! invalid; the Docker name " + name + " is on 2 networks; by its id; " +
+		p.plays("take " + name + " gate pool ! invalid; the Docker name " + name + " is on 2 networks; give the id; " +
 			strings.Join(subnets[name], "; "))
 		_, err := p.host("a").Network(t.Context(), name)
 		refusedBy(t, "one network", err, ipam.ErrInvalid, "the Docker name "+name+" is on 2 networks")

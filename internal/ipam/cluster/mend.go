@@ -121,7 +121,7 @@ func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 		h := m.Hosts[name]
 		switch {
 		case name == self:
-			return ipam.Refuse(ipam.ErrInvalid, "host %s is this host, so it is not gone; name another with "+
+			return ipam.Refuse(ipam.ErrInvalid, "host %s is this host, so it is not gone; name another host with "+
 				"--gone", name)
 		case h == nil:
 			return ipam.Refuse(ipam.ErrNotFound, "there is no host %q; the known hosts are %s", name, namesOf(m.Hosts))

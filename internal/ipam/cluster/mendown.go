@@ -92,7 +92,7 @@ func (m *mender) putHoldBack(c *ledger.Change, r *ipam.MendReport, remembered *i
 	if sub == nil {
 		r.Pools, r.Problems = 0,
 			append(r.Problems, fmt.Sprintf("the Docker network on %s (pool %s) cannot be restored: %s; its "+
-				"containers use addresses that Berth does not track: remove and recreate it", at.CIDR, at.ID,
+				"containers use addresses that Berth does not track: remove and recreate that network", at.CIDR, at.ID,
 				why))
 		return nil
 	}
@@ -143,7 +143,7 @@ func (m *mender) subnetBack(c *ledger.Change, id ipam.ID) (sub *ipam.Subnet, why
 		return nil, "", err
 	}
 	if other != nil {
-		return nil, fmt.Sprintf("the subnet %s of network %s was created there since", other.CIDR,
+		return nil, fmt.Sprintf("the subnet %s of network %s was created in its place", other.CIDR,
 			c.NetworkName(other.Network)), nil
 	}
 	if c.Index().Network(known.Network) == nil {

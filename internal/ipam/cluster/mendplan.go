@@ -208,8 +208,8 @@ func (m *mender) putSubnet(c *ledger.Change, r *ipam.MendReport, p *edit.Plan, k
 	}
 	if other != nil {
 		r.Problems = append(r.Problems,
-			fmt.Sprintf("the subnet %s of network %s stays as it is and does not become %s again: %s was created since",
-				sub.CIDR, p.N.Name, edited.CIDR, other.CIDR))
+			fmt.Sprintf("the subnet %s of network %s stays as it is and does not become %s again: the subnet %s was "+
+				"created in the meantime", sub.CIDR, p.N.Name, edited.CIDR, other.CIDR))
 		return nil
 	}
 	return p.Resize(sub, &edited)

@@ -99,7 +99,7 @@ func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, see
 	}
 	id, err := c.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: sub.Space, Subnet: sub.CIDR, Address: addr,
 		Attachment: at.ID, MAC: seen.mac, Name: seen.container,
-		Detail: "it runs, but the store had no record of it"})
+		Detail: "it is in use, but the store had no record of it"})
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, s
 	for _, sx := range c.Index().Subnets() {
 		if sub := sx.Record(); sub.CIDR == seen.cidr && !seen.gateway {
 			r.Problems = append(r.Problems,
-				fmt.Sprintf("%s runs (%s, on the Docker network %s), but the store has no Docker network of this "+
-					"host on %s: stop that container, then remove and recreate the Docker network",
-					addr, seen.container, seen.network, sub.CIDR))
+				fmt.Sprintf("the container %s runs with the address %s on the Docker network %s, but the store has no "+
+					"Docker network of this host on %s: stop that container, then remove and recreate the Docker "+
+					"network", seen.container, addr, seen.network, sub.CIDR))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet,
 	if !mine {
 		return nil
 	}
-	if _, err := c.Event(held.Event(ipam.LeaseReleased, sub, "it stays with "+l.Holder())); err != nil {
+	if _, err := c.Event(held.Event(ipam.LeaseReleased, sub, "the address stays with "+l.Holder())); err != nil {
 		return err
 	}
 	r.Leases++

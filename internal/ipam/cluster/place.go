@@ -128,7 +128,7 @@ func bothStores(first map[halves]int) error {
 	return &ipam.EditError{Index: max(own, shared),
 		Err: ipam.Refuse(ipam.ErrInvalid,
 			"change %d is for this host's own store, and change %d for the cluster's; one request changes only one "+
-				"store, so make two",
+				"store, so make two requests",
 			own+1, shared+1)}
 }
 
@@ -173,7 +173,7 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 	if h.own && h.shared {
 		return h, ipam.Refuse(ipam.ErrInvalid,
 			"the networks are in this host's own store and in the cluster's, and one change goes to only one store; "+
-				"make two")
+				"make two changes")
 	}
 	if at.name != "" && (renamed == nil || renamed.Name != at.name) {
 		p.names, p.given[at.name] = append(p.names, givenName{i, at.name}), true

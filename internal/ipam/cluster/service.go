@@ -183,9 +183,9 @@ func called(p *ipam.PlannedNetwork) string {
 	case p.Name != "":
 		return p.Name
 	case p.Space == "":
-		return "those of the space " + ipam.LocalSpace
+		return "without a name in the space " + ipam.LocalSpace
 	}
-	return "those of the space " + p.Space
+	return "without a name in the space " + p.Space
 }
 
 // Check is Service.Check of both stores, and CheckOwn. If the cluster's store was never reached, that is a problem,

@@ -95,7 +95,7 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		s.warn = func(error) {}
 	}
 	s.started = s.now()
-	s.fault, s.since = errors.New("it has not been reached since the daemon started"), s.now()
+	s.fault, s.since = errors.New("the daemon has not reached it since the daemon started"), s.now()
 	err := s.own.View(ctx, func(tx store.Tx) (err error) {
 		if s.outbox, s.nextSeq, err = readOutbox(tx); err != nil {
 			return err
@@ -104,7 +104,7 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 			return err
 		}
 		if !s.doubted.IsZero() {
-			s.fault = &store.Back{Why: "so it was when this host last reached it", Since: s.doubted}
+			s.fault = &store.Back{Why: "this host found that out when it last reached the store", Since: s.doubted}
 			s.since = s.doubted
 		}
 		s.headroom, err = readHeadroom(tx)
@@ -114,7 +114,7 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("what this host kept for the shared store: %w", err)
+		return nil, fmt.Errorf("read what this host keeps for the shared store: %w", err)
 	}
 	return s, nil
 }
@@ -192,7 +192,7 @@ func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
-		return nil, &outOfReach{Why: errors.New("sending it the releases that this host kept takes long"),
+		return nil, &outOfReach{Why: errors.New("this host's kept releases take too long to send"),
 			Since: s.now()}
 	case isAway(err), isUnknown(err):
 		return nil, s.away(err)

@@ -311,7 +311,7 @@ func TestHopelessRelease(t *testing.T) {
 	fine(t, a.queue(context.Background(), queuedRelease{Pool: bad, Address: addr, Lease: 7}))
 	a.mustLook()
 	isFree(t, common, addr)
-	if len(a.warned) != 1 || !strings.Contains(a.warned[0], "given up") || a.keeps() {
+	if len(a.warned) != 1 || !strings.Contains(a.warned[0], "gave up") || a.keeps() {
 		t.Fatal(a.warned, a.outbox)
 	}
 }

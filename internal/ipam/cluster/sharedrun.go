@@ -198,7 +198,7 @@ func (s *Shared) look(ctx context.Context, svc *service.Service, l *looking) err
 		return err
 	case !isAway(err) && !isUnknown(err) && err.Error() != l.warned:
 		l.warned = err.Error()
-		s.warn(fmt.Errorf("this host's notes for the shared store are not in order: %w", err))
+		s.warn(fmt.Errorf("Berth cannot process this host's notes for the shared store: %w", err))
 	}
 	return nil
 }

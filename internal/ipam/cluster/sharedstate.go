@@ -132,7 +132,7 @@ func readDoubted(tx store.Tx) (since time.Time, err error) {
 	if raw == nil {
 		return since, nil
 	}
-	return since, ipam.DecodeJSON("since when the shared store is not trusted", raw, &since)
+	return since, ipam.DecodeJSON("the time when Berth stopped trusting the shared store", raw, &since)
 }
 
 // keepDoubt records that the store is not trusted, or with a nil error that it is. If the write fails, the next look

@@ -422,7 +422,7 @@ func TestBO13Another(t *testing.T) {
 		`},
 		{"an address that is to be another one", `
 			network n subnet=192.0.2.0/28,pool
-			reserve n a 192.0.2.5 not=192.0.2.5 ! invalid; leave one of them out
+			reserve n a 192.0.2.5 not=192.0.2.5 ! invalid; give only one of the two
 		`},
 	})
 }

@@ -76,7 +76,7 @@ func checkLock(e *ipam.LockDeploy) error {
 	}
 	switch {
 	case strings.Contains(e.Project, "/"):
-		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project: its name has a slash", e.Project)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project name: it contains a slash", e.Project)
 	case e.ID == (ipam.ID{}):
 		return ipam.Refuse(ipam.ErrInvalid, "a deploy of %s needs its own id to renew its lock", e.Project)
 	case e.TTL < ipam.LeastDeployTTL || e.TTL > ipam.MostDeployTTL:

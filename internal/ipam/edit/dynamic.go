@@ -41,8 +41,8 @@ func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.
 			Detail: ipam.Automatic.String()}, nil, ledger.DynamicFacts(owner, record.Terms))
 	} else {
 		if p.Forgets() && !again {
-			return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is known in network %s already, and a store in "+
-				"memory accepts nothing twice", owner, p.Called())
+			return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is already known in network %s, and a store "+
+				"in memory accepts each owner only once", owner, p.Called())
 		}
 		if err := ipam.DecodeJSON("an owner", known, &record); err != nil {
 			return err

@@ -80,14 +80,15 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	}
 	switch {
 	case errors.Is(err, store.ErrTooMany) && opt.DryRun:
-		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "these changes exceed one transaction, the limit of a dry "+
-			"run; without it, removing an account or changing a network uses several").Advise(ipam.DoListElastic)
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "these changes do not fit in one transaction, the limit "+
+			"of a dry run; without a dry run, Berth removes an account or changes a network in several "+
+			"transactions").Advise(ipam.DoListElastic)
 	case errors.Is(err, store.ErrTooMany):
 		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "these changes exceed one transaction; split them into "+
 			"several requests")
 	case errors.Is(err, store.ErrTooLarge):
 		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "the tags, links, pools and exclusions of one network or "+
-			"subnet would exceed one record or event; change less at once, or remove some")
+			"subnet would not fit in one record or event; change fewer at once, or remove some")
 	case err != nil:
 		return ipam.Outcome{}, err
 	}
@@ -259,7 +260,7 @@ func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, 
 		return false, c.Tx().Delete(usedKey(k.Time, opt.Key))
 	case k.Request != opt.Request:
 		return false, ipam.Refuse(ipam.ErrKeyReused, "the idempotency key %q was used for another request at %s; use "+
-			"a new one", opt.Key, ipam.EventTime(k.Time).Format(time.RFC3339))
+			"a new key", opt.Key, ipam.EventTime(k.Time).Format(time.RFC3339))
 	}
 	*out = k.Outcome
 	return true, nil

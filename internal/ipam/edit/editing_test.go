@@ -43,7 +43,7 @@ func TestEditsTogether(t *testing.T) {
 		show net1 pools ->
 		network net2
 		pool net1 192.0.2.10+5 + network net3 subnet=198.51.100.0/24
-		take net1 a pool + take net3 a 198.51.100.9 + network.set net3 name=net4 -> 192.0.2.10 198.51.100.9 Docker may use network=net3 for this network until another network gets the name
+		take net1 a pool + take net3 a 198.51.100.9 + network.set net3 name=net4 -> 192.0.2.10 198.51.100.9 Docker commands can still use network=net3 for this network until another network gets that name
 		network.set net4 name=net5 + pool net5 - subnet=198.51.100.0/24
 		show networks -> net1 net2 net5
 		show net5 taken -> a:0.0=198.51.100.9

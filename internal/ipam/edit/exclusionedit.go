@@ -68,7 +68,7 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 		return nil
 	})
 	if more > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d more of its addresses stay held or reserved", more))
+		warnings = append(warnings, fmt.Sprintf("%d more addresses of the range stay held or reserved", more))
 	}
 	return warnings, err
 }
@@ -85,12 +85,15 @@ func answererText(l *ipam.Lease) string {
 func keeperText(l *ipam.Lease) string {
 	switch {
 	case l.Reservation == nil:
-		return fmt.Sprintf("%s is held by %s, who keeps it; after that, nobody gets it", l.Address, l.Holder())
+		return fmt.Sprintf("%s is held by %s. The holder keeps it; once the holder gives it up, nobody gets it",
+			l.Address, l.Holder())
 	case !l.Held():
-		return fmt.Sprintf("%s is reserved for %s, who keeps it; after that, nobody gets it", l.Address,
+		return fmt.Sprintf("%s is reserved for %s. The owner keeps it; once the owner gives it up, nobody gets it",
+			l.Address,
 			l.Reservation.Owner)
 	}
-	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; after that, nobody gets it", l.Address,
+	return fmt.Sprintf("%s is held by %s and reserved for %s. They keep it; once they give it up, nobody gets it",
+		l.Address,
 		l.Holder(), l.Reservation.Owner)
 }
 

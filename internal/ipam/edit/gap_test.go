@@ -35,13 +35,13 @@ func TestGA10ExclusionWarns(t *testing.T) {
 		ask A gone mac=2 -> 192.0.2.2
 		back A 192.0.2.2
 		take net1 beyond 192.0.2.20 -> 192.0.2.20
-		exclude net1 192.0.2.0-192.0.2.5 -> 192.0.2.5 is reserved for web, who keeps it; after that, nobody gets it
-		exclude net1 192.0.2.6 -> 192.0.2.6 is held by rtr (0:ip0, by berth address take), who keeps it; after that, nobody gets it
-		exclude net1 192.0.2.7-192.0.2.19 -> 192.0.2.7 is held by db (MAC 02:00:00:00:00:01) on host h1 and reserved for db, who keep it; after that, nobody gets it
+		exclude net1 192.0.2.0-192.0.2.5 -> 192.0.2.5 is reserved for web. The owner keeps it; once the owner gives it up, nobody gets it
+		exclude net1 192.0.2.6 -> 192.0.2.6 is held by rtr (0:ip0, by berth address take). The holder keeps it; once the holder gives it up, nobody gets it
+		exclude net1 192.0.2.7-192.0.2.19 -> 192.0.2.7 is held by db (MAC 02:00:00:00:00:01) on host h1 and reserved for db. They keep it; once they give it up, nobody gets it
 		exclude net1 192.0.2.30-192.0.2.40 -> 192.0.2.0/26
 		take net1 many 0:ip0=192.0.2.41,ip1=192.0.2.42,ip2=192.0.2.43,ip3=192.0.2.44,ip4=192.0.2.45,ip5=192.0.2.46
 		take net1 many 1:ip0=192.0.2.47,ip1=192.0.2.48,ip2=192.0.2.49,ip3=192.0.2.50,ip4=192.0.2.51,ip5=192.0.2.52
-		exclude net1 192.0.2.41-192.0.2.60 -> ...nobody gets it; 2 more of its addresses stay held or reserved
+		exclude net1 192.0.2.41-192.0.2.60 -> ...nobody gets it; 2 more addresses of the range stay held or reserved
 	`}})
 }
 

@@ -74,8 +74,8 @@ func removeHost(c *run, e *ipam.RemoveHost) error {
 	case h.State == ipam.HostLeaving:
 		return nil
 	case !otherHost(c.Index(), h.Name):
-		return ipam.Refuse(ipam.ErrInUse, "host %s is the only one in the cluster, so no other could admit it again; "+
-			"remove its networks there instead", h.Name).OrAdvise(ipam.DoMoveSpaces)
+		return ipam.Refuse(ipam.ErrInUse, "host %s is the only one in the cluster, so no other host could admit it "+
+			"again; remove its networks instead", h.Name).OrAdvise(ipam.DoMoveSpaces)
 	case !isPresent(c.Change, h.Name):
 		return ipam.Refuse(ipam.ErrInUse, "the daemon of host %s does not answer, so it cannot release its addresses: "+
 			"its containers and headroom may still be in use; start it", h.Name).Advise(ipam.DoSayHostOff, h.Name)

@@ -237,7 +237,7 @@ func TestImportOvertaken(t *testing.T) {
 		network.set late static=10.9.0.8/29 | 10.9.0.9 cannot be an automatic address of x | network.set late static=none
 		network.set late static=10.9.0.60 | the range 10.9.0.60-10.9.0.64 overlaps the static band 10.9.0.60 | network.set late static=none
 		# a repeated import makes the network
-		network.rm there force | to which it adds, was removed during the import | network more
+		network.rm there force | to which the import adds, was removed meanwhile | network more
 	`) {
 		t.Run(row[0], func(t *testing.T) {
 			p := largePlan(t)
@@ -258,7 +258,7 @@ func TestImportOvertaken(t *testing.T) {
 				if !did {
 					did = true
 					_, err := r.S.Import(ctx, p, ipam.ImportOptions{})
-					r.Refused("a second import", "inuse; an import is under way", err)
+					r.Refused("a second import", "inuse; another import is under way", err)
 					r.Line(row[0])
 				}
 			}})

@@ -97,11 +97,12 @@ func (im *Importing) open(name string) (*Plan, error) {
 	}
 	switch m := c.Member(); {
 	case n == nil:
-		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s, to which it adds, was removed during the import", name)
+		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s, to which the import adds, was removed meanwhile", name)
 	case n.Stage == ipam.Moving:
 		return nil, ledger.BeingCopied(n)
 	case n.Importer != nil && m != nil && n.Importer.Session != m.Session:
-		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", name)
+		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when the import has ended",
+			name)
 	}
 	im.p = c.plan(n)
 	return im.p, nil

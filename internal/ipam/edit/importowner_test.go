@@ -236,8 +236,8 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		  reservations: [{owner: x}]
 		- name: vips
 		  reservations: [{owner: x}]
-		! 4: the reservation of x has no address, which only a network of the type dynamic leaves to others
-		! 6: the reservation of x has no address, which only a network of the type dynamic leaves to others
+		! 4: the reservation of x has no address; only networks of the type dynamic allow that
+		! 6: the reservation of x has no address; only networks of the type dynamic allow that
 		# y is known by its address
 		=== owner twice
 		- name: seen

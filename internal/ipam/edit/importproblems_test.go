@@ -50,7 +50,7 @@ func TestImportProblems(t *testing.T) {
 		=== network in two spaces
 		- name: a
 		- {name: a, space: red}
-		! 4: the network a is in the space (VRF) red here, and in local on line 3; a network has only one space
+		! 4: the network a is in the space (VRF) red here, but in local on line 3; a network has only one space
 		=== space
 		- {name: a, space: a b}
 		! 3: "a b" cannot name a space
@@ -357,8 +357,8 @@ func TestImportProblemsOfJSON(t *testing.T) {
 		{"mac_prefix": "aa:00:00"} | the network has no name
 		{"type": "vip"} | the network has no name
 		{"name": "a", "type": "static"} | "static" is not a network type
-		{"pools": [{"range": "10.0.0.1"}]} | no network of the space local has 10.0.0.1
-		{"space": "lab", "pools": [{"range": "192.0.2.1"}]} | no network of the space lab has 192.0.2.1
+		{"pools": [{"range": "10.0.0.1"}]} | no network of the space local contains 10.0.0.1
+		{"space": "lab", "pools": [{"range": "192.0.2.1"}]} | no network of the space lab contains 192.0.2.1
 	`) {
 		var n ipam.PlannedNetwork
 		fine(t, json.Unmarshal([]byte(row[0]), &n))

@@ -84,6 +84,6 @@ func TestMoves(t *testing.T) {
 		reserve net1 shop/web/1 replace -> 192.0.2.12
 		reserve net1 shop/web/2 replace -> 192.0.2.11
 		owned net1 -> shop/web/1=192.0.2.10:a! shop/web/2=192.0.2.11:a shop/web/1=192.0.2.12:a shop/web/3=192.0.2.99
-		reserve net1 shop/web/1 moves ! invalid; set replace, or leave out moves
+		reserve net1 shop/web/1 moves ! invalid; set "replace", or leave out "moves"
 	`}})
 }

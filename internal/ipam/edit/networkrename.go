@@ -35,8 +35,8 @@ func (p *Plan) rename(n *ipam.Network, name string) error {
 	if more := len(users) - maxKeepers; more > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%d more Docker networks have the same option", more))
 	}
-	result.Warnings = append(result.Warnings, fmt.Sprintf("Docker may use network=%s for this network until another "+
-		"network gets the name", was))
+	result.Warnings = append(result.Warnings, fmt.Sprintf("Docker commands can still use network=%s for this network "+
+		"until another network gets that name", was))
 	return nil
 }
 
@@ -107,8 +107,9 @@ func (c *run) dropFormerName(name string, keeper ipam.ID) error {
 	c.result.Warnings = append(c.result.Warnings, fmt.Sprintf("network %s had the name %s before; from now on, "+
 		"--ipam-opt network=%s means another network", n.Name, name, name))
 	for _, user := range users[:min(len(users), maxKeepers)] {
-		c.result.Warnings = append(c.result.Warnings, fmt.Sprintf("%s was created with that name, and is on network %s",
-			user, n.Name))
+		c.result.Warnings = append(c.result.Warnings, fmt.Sprintf("%s was created with network=%s, and is on network "+
+			"%s",
+			user, name, n.Name))
 	}
 	return nil
 }

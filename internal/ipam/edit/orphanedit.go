@@ -63,12 +63,14 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 	case e.Volume == "" || len(e.Volume) > mostVolumeName || strings.ContainsFunc(e.Volume, unprintable):
 		return ipam.Refuse(ipam.ErrInvalid, "%q is not a volume name", e.Volume)
 	case strings.Contains(e.Project, "/"):
-		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project: its name has a slash", e.Project)
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project name: it contains a slash", e.Project)
 	case e.Stage != "" && e.Stage != ipam.OrphanSaving && e.Stage != ipam.OrphanRestoring:
-		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot be %q; a copy is %s, %s, or neither", e.Volume, e.Stage,
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot have the stage %q; the stage is %s, %s or empty",
+			e.Volume, e.Stage,
 			ipam.OrphanSaving, ipam.OrphanRestoring)
 	case e.Stage != "" && e.Of == "":
-		return ipam.Refuse(ipam.ErrInvalid, "the volume %s is %s, but the request does not name its source", e.Volume,
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s has the stage %q, but the request does not name the "+
+			"volume that it is a copy of", e.Volume,
 			e.Stage)
 	}
 	return nil

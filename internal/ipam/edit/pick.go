@@ -150,7 +150,8 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 			allocator.NotHost(subnets[0].CIDR, addr), p.Called(), p.elsewhere(addr))
 	}
 	return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid,
-		"no subnet of network %s holds %s; it has %s%s", p.Called(), addr, p.SubnetList(), p.elsewhere(addr))
+		"no subnet of network %s holds %s; it has %s%s", p.Called(), addr, p.SubnetList(),
+		p.elsewhere(addr))
 }
 
 // elsewhere names the other network of the space that has an address, for a refusal. It is empty if none has it.
@@ -180,8 +181,8 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	case len(f.Pools) == 0 && pool != "":
 		return ipam.NoPoolNamed(where, pool).Advise(ipam.DoListPools, p.Called())
 	case len(f.Pools) == 0:
-		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "%s has no pool, so Berth can choose no "+
-			"address; request one by address", where).OrAdvise(ipam.DoAddPoolTo)
+		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "%s has no pool, so Berth cannot choose an "+
+			"address; name the address yourself", where).OrAdvise(ipam.DoAddPoolTo)
 	}
 	one := ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "no address is free in %s (1 wanted, 0 free): %s",
 		where, f).Advise(ipam.DoEnlargePools)

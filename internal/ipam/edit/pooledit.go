@@ -127,8 +127,8 @@ func (p *Plan) renameAttached(sub *ipam.Subnet, old, name string) error {
 		}
 		if name == "" {
 			return ipam.Refuse(ipam.ErrInUse,
-				"a Docker network takes its addresses from the pool %s by name; give it another "+
-					"name, or remove that network first", old)
+				"a Docker network names the pool %s that it takes addresses from; give the pool another name, or "+
+					"remove that Docker network first", old)
 		}
 		edited := *at
 		edited.Named = name

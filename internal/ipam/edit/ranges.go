@@ -60,8 +60,8 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 		case m.Over < 0:
 			return ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", ranges[later], sub.CIDR)
 		default:
-			return ipam.Refuse(ipam.ErrOverlap, "the range %s overlaps the %s %s of the subnet %s; give a range next "+
-				"to it, or remove that one first", ranges[later], noun, all[min(m.At, m.Over)], sub.CIDR)
+			return ipam.Refuse(ipam.ErrOverlap, "the range %s overlaps the %s %s of the subnet %s; give a range "+
+				"outside it, or remove the %s first", ranges[later], noun, all[min(m.At, m.Over)], sub.CIDR, noun)
 		}
 	}
 	return nil

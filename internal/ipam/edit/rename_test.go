@@ -14,7 +14,7 @@ func TestFormerNames(t *testing.T) {
 		{"a request with the former name", `
 			network office subnet=192.0.2.0/24,pool+198.51.100.0/24,pool
 			attach A net=office -> 192.0.2.0/24
-			network.set office name=hq -> the Docker network on 192.0.2.0/24 was created with --ipam-opt network=office; use network=hq when you create it again; Docker may use network=office for this network until another network gets the name
+			network.set office name=hq -> the Docker network on 192.0.2.0/24 was created with --ipam-opt network=office; use network=hq when you create it again; Docker commands can still use network=office for this network until another network gets that name
 			attach B net=office -> 198.51.100.0/24
 			ask B mac=1 -> 198.51.100.1
 			detach A
@@ -27,7 +27,7 @@ func TestFormerNames(t *testing.T) {
 			network office subnet=192.0.2.0/24,pool
 			attach A net=office -> 192.0.2.0/24
 			network.set office name=hq
-			network office subnet=198.51.100.0/24,pool -> network hq had the name office before; from now on, --ipam-opt network=office means another network; the Docker network on 192.0.2.0/24 was created with that name, and is on network hq
+			network office subnet=198.51.100.0/24,pool -> network hq had the name office before; from now on, --ipam-opt network=office means another network; the Docker network on 192.0.2.0/24 was created with network=office, and is on network hq
 			attach B net=office -> 198.51.100.0/24
 			detach B
 			network.rm office
@@ -37,7 +37,7 @@ func TestFormerNames(t *testing.T) {
 			network office subnet=192.0.2.0/24,pool
 			network lab subnet=198.51.100.0/24,pool
 			network.set office name=hq
-			network.set lab name=office -> network hq had the name office before; from now on, --ipam-opt network=office means another network; Docker may use network=lab for this network until another network gets the name
+			network.set lab name=office -> network hq had the name office before; from now on, --ipam-opt network=office means another network; Docker commands can still use network=lab for this network until another network gets that name
 			attach A net=office -> 198.51.100.0/24
 			network.set office name=lab2
 			attach B net=lab ! inuse; lab2
@@ -47,7 +47,7 @@ func TestFormerNames(t *testing.T) {
 		{"taken back", `
 			network office subnet=192.0.2.0/24,pool
 			network.set office name=hq
-			network.set hq name=office -> Docker may use network=hq for this network until another network gets the name
+			network.set hq name=office -> Docker commands can still use network=hq for this network until another network gets that name
 			attach A net=hq -> 192.0.2.0/24
 		`},
 	})

@@ -144,7 +144,8 @@ func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error
 // secondUse refuses a reservation that exists, in a store that is rebuilt from what runs. Requests with Replace,
 // as from Compose projects, are exempt.
 func (p *Plan) secondUse(has ledger.Picked) error {
-	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is reserved for %s in network %s already, and a store "+
-		"in memory accepts nothing twice; leave it", has.Addr, has.Record.Reservation.Owner, p.Called()).
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is already reserved for %s in network %s, and a store "+
+		"in memory accepts each reservation only once; keep the existing one", has.Addr, has.Record.Reservation.Owner,
+		p.Called()).
 		OrAdvise(ipam.DoEndReservation)
 }

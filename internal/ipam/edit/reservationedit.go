@@ -80,12 +80,12 @@ func (p *Plan) beginReservation(e *ipam.AddReservation) (ipam.Interface, error) 
 		return in, err
 	}
 	if e.Only != nil && !e.Replace {
-		return in, ipam.Refuse(ipam.ErrInvalid, "without replace, %s keeps its addresses on other networks; set "+
-			"replace, or leave out only", e.Owner)
+		return in, ipam.Refuse(ipam.ErrInvalid, "without \"replace\", %s keeps its addresses on other networks; set "+
+			"\"replace\", or leave out \"only\"", e.Owner)
 	}
 	if e.Moves && !e.Replace {
-		return in, ipam.Refuse(ipam.ErrInvalid, "without replace, %s keeps addresses that are no longer allowed; set "+
-			"replace, or leave out moves", e.Owner)
+		return in, ipam.Refuse(ipam.ErrInvalid, "without \"replace\", %s keeps addresses that are no longer allowed; "+
+			"set \"replace\", or leave out \"moves\"", e.Owner)
 	}
 	for i, w := range in.Wishes {
 		if !w.Address.IsValid() {

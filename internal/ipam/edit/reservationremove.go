@@ -38,11 +38,11 @@ func removeReservation(p *Plan, e *ipam.RemoveReservation) error {
 	if err != nil || unplaced || ended {
 		return err
 	}
-	what := "no address"
+	what := ""
 	if e.Address.IsValid() {
-		what = "not " + e.Address.String()
+		what = " of " + e.Address.String()
 	}
-	return ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
+	return ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has no reservation%s in network %s",
 		e.Owner, what, p.Called()).Advise(ipam.DoListReservations, p.Called())
 }
 

@@ -19,7 +19,7 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 	}
 	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {
 		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s cannot become %s, which has another address family; add "+
-			"the new subnet, and remove this one", sub.CIDR, edited.CIDR)
+			"the new subnet, and remove the old one", sub.CIDR, edited.CIDR)
 	}
 	if err := p.noOverlap(edited.CIDR, sub.ID); err != nil {
 		return err

@@ -251,7 +251,7 @@ func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, e
 	}
 	if len(sub.Attachments) > 0 && (edited.CIDR != sub.CIDR || edited.Gateway != sub.Gateway) {
 		return nil, ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s, and the engine cannot change the "+
-			"subnet or gateway of an existing network; remove it with `docker network rm` first",
+			"subnet or gateway of an existing network; run `docker network rm` first",
 			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.Called())
 	}
 	if sub.FromDHCP() && !edited.FromDHCP() {

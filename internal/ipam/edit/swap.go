@@ -38,7 +38,7 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 		return false, nil
 	}
 	return true, ledger.EndReservation(p.Change, ledger.Picked{Sub: subnets[i], Addr: w.Address, Record: l},
-		"it is "+e.Owner+"'s by the same request")
+		"the same request gives it to "+e.Owner)
 }
 
 // holderLeaves reports whether the holder of an unreserved address is an owner that leaves it.

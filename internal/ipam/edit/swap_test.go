@@ -17,7 +17,7 @@ func TestSwap(t *testing.T) {
 			bind n a=192.0.2.6 ! inuse; 192.0.2.6; b
 			bind n a=192.0.2.6 b=192.0.2.5
 			owned n -> b=192.0.2.5 a=192.0.2.6
-			told reservation.remove -> 2: 192.0.2.5 a (it is b's by the same request)
+			told reservation.remove -> 2: 192.0.2.5 a (the same request gives it to b)
 		`},
 		{"a ring of three, and one who goes elsewhere", `
 			network n subnet=192.0.2.0/28,pool

@@ -13,7 +13,8 @@ var errStop = errors.New("seen enough")
 
 // heldHere refuses a subnet in which an address is held, with the command that releases it.
 func (p *Plan) heldHere(sub *ipam.Subnet, l *ipam.Lease) error {
-	refused := ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is held by %s", sub.CIDR, p.Called(),
+	refused := ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is held by %s", sub.CIDR,
+		p.Called(),
 		l.Address, l.Holder())
 	switch l.Kind {
 	case ipam.External:
@@ -27,7 +28,7 @@ func (p *Plan) heldHere(sub *ipam.Subnet, l *ipam.Lease) error {
 // unused refuses a subnet in use: by a Docker network, a holder or, unless reserved is set, an owner.
 func (p *Plan) unused(sub *ipam.Subnet, reserved bool) error {
 	if n := len(sub.Attachments); n > 0 {
-		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; remove it with `docker network rm` first",
+		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; run `docker network rm` first",
 			dockerNetworks(n), sub.CIDR, p.Called())
 	}
 	var used error

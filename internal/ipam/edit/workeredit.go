@@ -28,7 +28,7 @@ func recordWorker(c *run, e *ipam.RecordWorker) error {
 			return err
 		}
 		if strings.Contains(name, "/") {
-			return ipam.Refuse(ipam.ErrInvalid, "%q is not a %s: its name has a slash", name, what)
+			return ipam.Refuse(ipam.ErrInvalid, "%q is not a %s name: it contains a slash", name, what)
 		}
 	}
 	if e.Hash == "" || len(e.Hash) > mostWorkerWord || len(e.Image) > mostWorkerWord {

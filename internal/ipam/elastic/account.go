@@ -89,7 +89,7 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	a := c.Index().Account(e.Account)
 	if a == nil && e.Account == ipam.DefaultAccount {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse,
-			"the account %s always exists: it has the containers that no other account claims", e.Account)
+			"the account %s cannot be removed: it has the containers that no other account claims", e.Account)
 	}
 	if a == nil {
 		return ipam.Result{}, noAccount(e.Account)

@@ -116,7 +116,8 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 	}
 	if known.State == ipam.ElasticReleasing {
 		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, but %s has not "+
-			"confirmed yet that the mapping ended; try again when that runs, or allocate another", e.Address,
+			"confirmed yet that the mapping ended; try again when the edge runs, or allocate another address",
+			e.Address,
 			known.Account, edgesWith(c, e.Address))
 	}
 	return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s has belonged to account %s since %s", e.Address,
@@ -126,7 +127,7 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 // knownRange returns the range of an address that an edit is about. It refuses an address outside of all ranges.
 func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 	if !addr.IsValid() {
-		return nil, ipam.Refuse(ipam.ErrInvalid, "an elastic address is missing")
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the request names no elastic address")
 	}
 	if r := rangeOf(ix, addr); r != nil {
 		return r, nil
@@ -152,7 +153,7 @@ func withinQuota(ix *ledger.Index, account string) error {
 		text = " with " + few(all)
 	}
 	return ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,
-		"account %s has reached its quota of %d%s; release one first", account, *a.Quota, text).
+		"account %s has reached its quota of %d%s; release an address first", account, *a.Quota, text).
 		Advise(ipam.DoListElastic)
 }
 
@@ -210,5 +211,5 @@ func matches(known *ipam.Elastic, seen uint64) error {
 		return nil
 	}
 	return ipam.Refuse(ipam.ErrChanged, "the elastic address has changed since you read it; read it again, and "+
-		"change that")
+		"repeat the change")
 }

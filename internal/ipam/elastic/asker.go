@@ -40,7 +40,8 @@ func MayAsk(c *ledger.Change, e ipam.Edit) error {
 func mayAllocate(c *ledger.Change, e *ipam.AllocateElastic) error {
 	account := c.Account()
 	if e.Account != "" && e.Account != account {
-		return ipam.Refuse(ipam.ErrForbidden, "requests for account %s cannot allocate addresses to another; ask an "+
+		return ipam.Refuse(ipam.ErrForbidden, "requests for account %s cannot allocate addresses to another account; "+
+			"ask an "+
 			"admin",
 			account)
 	}

@@ -98,7 +98,7 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 	if g.n.Elastic == ipam.ElasticAuto && replaced == nil && !here {
 		return ipam.Result{}, noSystem(known, &g, owner)
 	}
-	if err := takeBack(c, replaced, "another is mapped in its place"); err != nil {
+	if err := takeBack(c, replaced, "another elastic address is mapped in its place"); err != nil {
 		return ipam.Result{}, err
 	}
 	return result, setAssociation(c, known, want, "")
@@ -204,7 +204,7 @@ func publishesNothing(c *ledger.Change, g *guest, owner string) error {
 		return nil
 	}
 	return ipam.RefuseAs(ipam.PublishesPorts, ipam.ErrInUse,
-		"the container %s publishes %s of its host, so it cannot have an elastic address too; run it without "+
+		"the container %s publishes %s on its host, so it cannot have an elastic address too; run it without "+
 			"published ports", name, strings.Join(ports, ", "))
 }
 

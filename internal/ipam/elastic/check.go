@@ -80,11 +80,11 @@ func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) err
 	case c.Now().Sub(since) < mapsWithin:
 	case len(others) > 0:
 		e.add(c, one, ipam.UnmappedElastic, since, "%s should be mapped to %s (%s) on host %s, which waits for host "+
-			"%s: its kernel may still have the mapping; see `berth elastic show %s`", one.Address,
+			"%s, whose kernel may still have the mapping; see `berth elastic show %s`", one.Address,
 			one.Association.Instance, l.Guest, c.Host(), others[0].Host, one.Address)
 	default:
-		e.add(c, one, ipam.UnmappedElastic, since, "%s should be mapped to %s (%s) on host %s, but its edge has not "+
-			"confirmed that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
+		e.add(c, one, ipam.UnmappedElastic, since, "%s should be mapped to %s (%s) on host %s, but the edge there "+
+			"has not confirmed the mapping; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
 			c.Host())
 	}
 	return nil
@@ -121,7 +121,8 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 		return nil
 	}
 	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s belongs to the elastic range %s of host "+
-		"%s, but %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
+		"%s, but %s runs on host %s: associate an address of the cluster, or run the container on the host of the "+
+		"range", one.Address, r.Range,
 		r.Host, one.Association.Instance, c.Host())
 	return nil
 }
@@ -138,7 +139,8 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	}
 	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), "%s of account %s is associated with "+
 		"%s, which no longer exists and has no reservation: end the association with `berth elastic "+
-		"disassociate %s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address)
+		"disassociate %s`, or start the container again", one.Address, one.Account, one.Association.Instance,
+		one.Address)
 	return nil
 }
 

@@ -165,7 +165,7 @@ func (one *session) keep(ctx context.Context) {
 			}
 			one.kept <- sent
 		case errors.Is(err, store.ErrEnded):
-			one.lost <- errors.New("the session of this host's edge has ended; it starts another")
+			one.lost <- errors.New("the session of this host's edge has ended; the edge starts another")
 			return
 		default:
 			next = keptAgain

@@ -214,7 +214,7 @@ func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, er
 
 func isOff(network string) error {
 	return ipam.RefuseAs(ipam.NetworkNotElastic, ipam.ErrInvalid,
-		"network %s has elastic addresses off", network).Advise(ipam.DoTurnElasticOn, network)
+		"elastic addresses are off on network %s", network).Advise(ipam.DoTurnElasticOn, network)
 }
 
 func noGuest(e *ipam.AssociateElastic, owner string) error {
@@ -276,7 +276,7 @@ func MayLink(n *ipam.Network, links []ipam.Link) error {
 	}
 	for _, link := range links {
 		if link.Mode != "" && goesPast(link) {
-			return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "network %s would be one that %s: elastic "+
+			return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "with this change, network %s %s: elastic "+
 				"addresses work only on bridges; turn them off first (--elastic off)", n.Name, linkedPast(link))
 		}
 	}

@@ -141,7 +141,7 @@ func (k *assigner) round(ctx context.Context) error {
 	}
 	return inPages(ctx, k.ledger, g.adrift, func(c *ledger.Change, addr netip.Addr) error {
 		if known := c.Index().Elastic(addr); known != nil && isAdrift(c, known) {
-			return takeBack(c, known, "its network is gone, or its host")
+			return takeBack(c, known, "its network or its host is gone")
 		}
 		return nil
 	})

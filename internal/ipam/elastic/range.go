@@ -105,16 +105,17 @@ func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, e
 		r.TTL = *e.TTL
 	}
 	if ttl := time.Duration(r.TTL); ttl < leastTTL || ttl > mostTTL {
-		return nil, ipam.Refuse(ipam.ErrInvalid, "the range %s would answer for %s after its host is cut off; it "+
-			"must be %s to %s", e.Range, ttl, leastTTL, mostTTL)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the range %s would answer for %s after its host is cut off; give a "+
+			"time from %s to %s", e.Range, ttl, leastTTL, mostTTL)
 	}
 	switch on := ipam.OnCut(e.OnCut); on {
 	case "":
 	case ipam.CutWithdraw, ipam.CutKeep:
 		r.OnCut = on
 	default:
-		return nil, ipam.Refuse(ipam.ErrInvalid, "a range that is cut off must do %s or %s, not %q", ipam.CutWithdraw,
-			ipam.CutKeep, e.OnCut)
+		return nil, ipam.Refuse(ipam.ErrInvalid, "%q is not what a host can do with the range when it is cut off "+
+			"from the store; write %s or %s",
+			e.OnCut, ipam.CutWithdraw, ipam.CutKeep)
 	}
 	return r, nil
 }
@@ -128,7 +129,7 @@ func checkRange(r ipam.Range) error {
 	for _, addr := range []netip.Addr{r.From(), r.To()} {
 		if addr.IsUnspecified() || addr.IsLoopback() || addr.IsMulticast() || addr.IsLinkLocalUnicast() ||
 			addr.Is4In6() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-			return ipam.Refuse(ipam.ErrInvalid, "the range %s has %s, where no guest can be reached", r, addr)
+			return ipam.Refuse(ipam.ErrInvalid, "the range %s contains %s, at which no guest can be reached", r, addr)
 		}
 	}
 	return nil
@@ -185,7 +186,7 @@ func rangeUnused(ix *ledger.Index, r *ipam.ElasticRange) error {
 		return nil
 	}
 	return ipam.RefuseAs(ipam.ElasticRangeInUse, ipam.ErrInUse,
-		"the elastic range %s is in use: %s of account %s; release what is allocated first", r.Range, few(used),
+		"the elastic range %s is in use: %s of account %s; release the allocated addresses first", r.Range, few(used),
 		accountsOf(used)).Advise(ipam.DoListElastic)
 }
 

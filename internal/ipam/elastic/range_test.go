@@ -13,11 +13,11 @@ func TestRanges(t *testing.T) {
 		off E0
 		free E0
 		uses -> S8/31 1/0; E0-E3 1/0
-		range 0.0.0.0 ! -; where no guest can be reached
-		range 127.0.0.1 ! -; where no guest can be reached
-		range 169.254.0.1 ! -; where no guest can be reached
-		range 224.0.0.1 ! -; where no guest can be reached
-		range 255.255.255.254+2 ! -; 255.255.255.255, where no guest
-		range ff02::1 ! -; where no guest can be reached
+		range 0.0.0.0 ! -; at which no guest can be reached
+		range 127.0.0.1 ! -; at which no guest can be reached
+		range 169.254.0.1 ! -; at which no guest can be reached
+		range 224.0.0.1 ! -; at which no guest can be reached
+		range 255.255.255.254+2 ! -; 255.255.255.255, at which no guest
+		range ff02::1 ! -; at which no guest can be reached
 	`)
 }

@@ -99,7 +99,7 @@ func (r *Releases) release(c *ledger.Change, addr netip.Addr) error {
 		return err
 	}
 	one := c.Index().Elastic(addr)
-	return endAndGive(c, one, "its container has ended, and it is released on "+one.ReleaseOn.String())
+	return endAndGive(c, one, "its container has ended, and the address has release-on "+one.ReleaseOn.String())
 }
 
 // noteRun records that a guest has run on this host.

@@ -93,8 +93,8 @@ func (by *reporter) checkConnected() error {
 	told := by.ledger.ConnectedEdge()
 	switch {
 	case by.removed && told != "":
-		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and restores removed mappings; end it "+
-			"first", by.ledger.Host())
+		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and restores removed mappings; stop that "+
+			"edge first", by.ledger.Host())
 	case told != by.session:
 		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s gets no more updates; it must request its "+
 			"mappings again", by.ledger.Host())

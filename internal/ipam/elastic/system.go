@@ -21,20 +21,21 @@ func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 	if known.Association != nil {
 		whose = where(c, known.Association)
 	}
-	return ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s: it comes and goes "+
-		"with it, and an associated address replaces it", known.Address, whose).
+	return ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s. Berth assigns and "+
+		"removes it together with that container; an elastic address that you associate replaces it", known.Address,
+		whose).
 		Advise(ipam.DoAllocateElastic)
 }
 
 // noSystem refuses a guest on a network in the mode auto that has no system address.
 func noSystem(known *ipam.Elastic, g *guest, owner string) error {
-	why := "it does not run"
+	why := "the container does not run"
 	if g.host != "" {
-		why = "none was free, or it has only just started"
+		why = "none was free, or the container has only just started"
 	}
-	return ipam.RefuseAs(ipam.LacksSystemAddress, ipam.ErrInvalid, "%s has no system address on network %s, "+
-		"which is on auto (%s), and %s is mapped only to a container that has one", owner, g.n.Name, why,
-		known.Address).Advise(ipam.DoTurnElasticOn, g.n.Name)
+	return ipam.RefuseAs(ipam.LacksSystemAddress, ipam.ErrInvalid, "%s cannot be mapped to %s: on network %s "+
+		"(elastic auto) a container needs a system address first, and this one has none (%s)",
+		known.Address, owner, g.n.Name, why).Advise(ipam.DoTurnElasticOn, g.n.Name)
 }
 
 // guestPlace locates a guest address.
@@ -81,7 +82,7 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	}
 	s.has = systemOf(c, n, at.addr)
 	if n.Stage != "" || n.Elastic != ipam.ElasticAuto {
-		s.why = "its network is not on auto"
+		s.why = "its network gives no system addresses now"
 		return s, nil
 	}
 	l, err := c.Lease(at.subnet, at.addr)

@@ -126,7 +126,7 @@ func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 	if err == nil && a == nil {
 		err = ipam.Refuse(ipam.ErrNotFound,
 			"there is no pool %s: it was released, or belongs to another Berth or "+
-				"another state of this one; remove the Docker network and create it again", id).
+				"another state of this Berth; remove the Docker network and create it again", id).
 			Advise(ipam.DoListSubnets)
 	}
 	return a, err
@@ -145,7 +145,7 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, error) {
 	case err != nil:
 		return nil, err
 	case sub == nil || sx == nil:
-		return nil, ipam.Help(fmt.Errorf("%w: pool %s belongs to subnet %s in space %s, which does not exist",
+		return nil, ipam.Help(fmt.Errorf("%w: pool %s belongs to subnet %s in space %s, but that subnet does not exist",
 			ipam.ErrDamaged, a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
 	case sub.ID != a.Subnet:
 		return nil, ipam.Refuse(ipam.ErrDamaged, "pool %s belongs to a replaced subnet %s", a.ID,

@@ -55,7 +55,7 @@ func CheckFormat(ctx context.Context, st store.Store, what string) error {
 
 func otherFormat(what string, format int) *ipam.Refusal {
 	return ipam.Refuse(ipam.ErrDamaged,
-		"the %s has format %d, and this Berth reads format %d; use the Berth that wrote it", what, format, stateFormat)
+		"the %s has format %d, but this Berth reads format %d; use the Berth that wrote it", what, format, stateFormat)
 }
 
 // sameFormat refuses a change if a newer Berth has changed the shared store's format since this one opened it. Each
@@ -65,7 +65,7 @@ func (c *Change) sameFormat() error {
 	if err != nil || raw == nil || string(raw) == strconv.Itoa(stateFormat) {
 		return err
 	}
-	return ipam.Refuse(ipam.ErrHost, "the shared store has format %s, and this Berth writes format %d: update "+
+	return ipam.Refuse(ipam.ErrHost, "the shared store has format %s, but this Berth writes format %d: update "+
 		"Berth on this host", raw, stateFormat)
 }
 
@@ -82,7 +82,7 @@ func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 			return nil
 		case Restoring:
 			return ipam.Refuse(ipam.ErrDamaged,
-				"a backup is being restored into the store, and part of it is missing").
+				"a backup is being restored into the store, and part of the backup is still missing").
 				Advise(ipam.DoRestoreShared)
 		}
 		if format, err = strconv.Atoi(string(raw)); err != nil || format < 1 {
@@ -150,7 +150,7 @@ func (s *Ledger) upgrade(ctx context.Context, format int) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the upgrade of the state from format %d to %d (its backup is %s): %w", format,
+		return fmt.Errorf("upgrade the state from format %d to %d (the backup is %s): %w", format,
 			stateFormat, backup, err)
 	}
 	if ours && s.upgrading.Done != nil {
@@ -168,7 +168,7 @@ func runUpgrade(tx store.Tx, format int, steps []func(store.Tx) error) (ours boo
 	case string(raw) == today:
 		return false, nil
 	case string(raw) != strconv.Itoa(format):
-		return false, ipam.Refuse(ipam.ErrChanged, "its format has changed to %q", raw)
+		return false, ipam.Refuse(ipam.ErrChanged, "the format of the state has changed to %q", raw)
 	}
 	for _, step := range steps {
 		if err := step(tx); err != nil {

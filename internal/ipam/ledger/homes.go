@@ -153,7 +153,7 @@ func (h Homes) Find(ref, space string) (n *ipam.Network, own bool, err error) {
 	}
 	return nil, false, ipam.Refuse(ipam.ErrInvalid,
 		"there are two networks %s: one in the space %s of this host's own store (id %s), and one in the space %s of "+
-			"the cluster's (id %s); give the id, or the space of the one you mean, as in --ipam-opt space=%s",
+			"the cluster's (id %s); give the id or the space of the network that you mean, as in --ipam-opt space=%s",
 		ref, mine.Space, mine.ID, theirs.Space, theirs.ID, theirs.Space)
 }
 

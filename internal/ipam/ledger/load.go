@@ -125,7 +125,7 @@ func (ix *Index) loadLeases(tx store.Tx, fill *filler) error {
 		}
 		id, addr, ok := LeaseKeyParts(rec.Key)
 		if !ok {
-			return fmt.Errorf("%w: the key %x names no address", ipam.ErrDamaged, rec.Key)
+			return fmt.Errorf("%w: the key %x is not the key of an address", ipam.ErrDamaged, rec.Key)
 		}
 		if id != subnet {
 			subnet = id

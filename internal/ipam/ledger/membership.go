@@ -102,14 +102,14 @@ func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 		return ipam.Refuse(ipam.ErrHost, "host %s is not in the cluster; start its daemon again", host)
 	case h.ID != m.Host:
 		return ipam.Refuse(ipam.ErrHost,
-			"the name %s belongs to another host of the cluster (id %s) since %s; give this one "+
-				"another with --host", host, h.ID.Short(), h.Joined.Format(form))
+			"the name %s has belonged to another host of the cluster (id %s) since %s; give this host "+
+				"another name with --host", host, h.ID.Short(), h.Joined.Format(form))
 	case h.State == ipam.HostRemoved:
 		return removed(host)
 	case h.Session != m.Session:
 		return ipam.Refuse(ipam.ErrHost,
-			"another daemon of host %s took over at %s: two daemons run with copies of one state; stop one, and "+
-				"remove its copy", host, h.Started.Format(form))
+			"another daemon of host %s took over at %s: two daemons run with copies of one state; stop one daemon, "+
+				"and remove its copy of the state", host, h.Started.Format(form))
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (c *Change) joinHost() error {
 	switch h := c.self; {
 	case h.ID != c.member.Host:
 		return ipam.Refuse(ipam.ErrHost,
-			"the cluster already has another host %s (its id is %s, its daemon started at %s): give this one its "+
+			"the cluster already has another host %s (its id is %s, its daemon started at %s): give this host its "+
 				"own name with --host",
 			h.Name, h.ID.Short(), h.Started.Format("2006-01-02 15:04:05 MST")).Advise(ipam.DoFreeHost, h.Name)
 	case h.State == ipam.HostRemoved:
@@ -219,7 +219,7 @@ func (c *Change) addHost() error {
 	for _, known := range c.index.hosts {
 		if h := known.Value; h.ID == c.member.Host && h.State != ipam.HostRemoved {
 			return ipam.Refuse(ipam.ErrHost,
-				"the cluster knows this host as %s, with all its addresses: start it with "+
+				"the cluster knows this host as %s, with all its addresses: start the daemon with "+
 					"--host %s", h.Name, h.Name).OrAdvise(ipam.DoRemoveThere, h.Name)
 		}
 	}

@@ -87,7 +87,7 @@ func EachLeaseOf(tx store.Tx, of store.Range, fn func(*ipam.Lease) error) error 
 		}
 		_, addr, ok := LeaseKeyParts(rec.Key)
 		if !ok {
-			return fmt.Errorf("%w: the key %x names no address", ipam.ErrDamaged, rec.Key)
+			return fmt.Errorf("%w: the key %x is not the key of an address", ipam.ErrDamaged, rec.Key)
 		}
 		l, err := ipam.DecodeLease(addr, rec.Value)
 		if err != nil {

@@ -48,7 +48,7 @@ func (ix *Index) edgeSessions() iter.Seq2[string, *ipam.EdgeSession] {
 
 // ReadApplied reads an edge's report about an address, or nil.
 func (c *Change) ReadApplied(at AppliedAt) (*ipam.Applied, error) {
-	return ReadKnown(c.tx, AppliedKey(at), c.index.elastic.applied[at], "what is mapped of", at.Address)
+	return ReadKnown(c.tx, AppliedKey(at), c.index.elastic.applied[at], "the edge report about", at.Address)
 }
 
 // SinceBoot is the time since the host's start, on the clock that its edge reads.

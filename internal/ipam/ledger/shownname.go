@@ -66,8 +66,8 @@ func (ix *Index) several(name string, all []ipam.ID) error {
 		}
 		texts = append(texts, fmt.Sprintf("%s (%s)", id, strings.Join(subnets, ", ")))
 	}
-	return ipam.Refuse(ipam.ErrInvalid, "the Docker name %s is on %d networks: %s; name the one that you mean by "+
-		"its id",
+	return ipam.Refuse(ipam.ErrInvalid, "the Docker name %s is on %d networks: %s; give the id of the network that "+
+		"you mean",
 		name, len(all), strings.Join(texts, " and "))
 }
 

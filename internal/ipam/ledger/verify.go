@@ -47,11 +47,11 @@ func (ix *Index) differences(fresh *Index) (wrong []string) {
 		}
 	}
 	if ix.lastEvent < fresh.lastEvent {
-		wrong = append(wrong, fmt.Sprintf("the last event is %d, the index says %d", fresh.lastEvent, ix.lastEvent))
+		wrong = append(wrong, fmt.Sprintf("the last event is %d, but the index says %d", fresh.lastEvent, ix.lastEvent))
 	}
 	for _, end := range ix.ends.At {
 		if ix.ends.Next.IsZero() || end.Before(ix.ends.Next) {
-			wrong = append(wrong, fmt.Sprintf("something ends at %s, and nothing is looked for before %s", end,
+			wrong = append(wrong, fmt.Sprintf("something ends at %s, but the index expects no end before %s", end,
 				ix.ends.Next))
 		}
 	}

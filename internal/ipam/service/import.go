@@ -31,7 +31,7 @@ func importAlone(ctx context.Context, l *ledger.Ledger, p *ipam.Plan,
 	opt ipam.ImportOptions) (ipam.ImportReport, error) {
 	if !l.StartImport() {
 		return ipam.ImportReport{}, ipam.Refuse(ipam.ErrInUse,
-			"an import is under way, and the next one can begin when it has ended")
+			"another import is under way; try again when that import has ended")
 	}
 	defer l.EndImport()
 	tried, err := tryImport(ctx, l, p)
@@ -206,7 +206,7 @@ func (run *importRun) make(im *edit.Importing, step *importStep, did *ipam.Impor
 func (run *importRun) stopped(err error) error {
 	what := err.Error()
 	if errors.Is(err, context.Canceled) {
-		what = "it was interrupted"
+		what = "the import was interrupted"
 	}
 	return ipam.Refuse(err, "%s; the import stopped after %d of %d steps", what, run.done, len(run.steps)).
 		Advise(ipam.DoImportAgain)

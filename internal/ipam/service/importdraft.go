@@ -86,7 +86,7 @@ func (t *importTrial) busy(l *ledger.Ledger, n *ipam.PlannedNetwork) bool {
 		return nx.Record() != nil && nx.Record().Stage != ""
 	})
 	if busy {
-		t.Add(n.Line, "the network %s is being imported or removed; import again after that", n.Name)
+		t.Add(n.Line, "the network %s is being imported or removed; import again when that has ended", n.Name)
 	}
 	return busy
 }
@@ -167,7 +167,7 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 	_, associates := step.edits[0].(*ipam.AssociateElastic)
 	switch {
 	case errors.Is(err, store.ErrTooLarge):
-		t.Add(step.lines[0], "with this, one subnet has more pools and exclusions than a record can hold")
+		t.Add(step.lines[0], "with this line, the subnet would have more pools and exclusions than a record can hold")
 		return err
 	case err != nil && !is:
 		return err

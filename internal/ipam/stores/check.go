@@ -69,7 +69,7 @@ func (ck *checker) names(tx store.Tx) error {
 		}
 		name := string(rec.Key[1:])
 		if len(rec.Value) != len(ipam.ID{}) || ck.ix.NetworkNamed(name) != ipam.ID(rec.Value) {
-			ck.problem("the name %s is kept for a network that does not have it", name)
+			ck.problem("the name %s leads to a network that does not have that name", name)
 		}
 		found[name] = true
 	}
@@ -92,7 +92,7 @@ func (ck *checker) marks(tx store.Tx) error {
 	}
 	for _, nx := range ck.ix.Networks() {
 		if n := nx.Record(); n != nil && n.Stage == ipam.Moving && ck.copied[n.Space] == nil {
-			ck.problem("network %s is being copied, and no copy of its space %s is open", n.Name, n.Space)
+			ck.problem("network %s is marked as being copied, but no copy of its space %s is open", n.Name, n.Space)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (ck *checker) attachments() {
 			named = named || other == id
 		}
 		if !named && !at.Ended {
-			ck.problem("pool %s: its subnet %s does not know it", id, at.CIDR)
+			ck.problem("pool %s: its subnet %s does not list it", id, at.CIDR)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (ck *checker) leases(tx store.Tx) error {
 		}
 		id, addr, ok := ledger.LeaseKeyParts(rec.Key)
 		if !ok {
-			ck.problem("the key %x names no address", rec.Key)
+			ck.problem("the key %x is not the key of an address", rec.Key)
 			continue
 		}
 		l, err := ipam.DecodeLease(addr, rec.Value)
@@ -203,7 +203,7 @@ func (ck *checker) leases(tx store.Tx) error {
 	}
 	for id, sx := range ck.ix.Subnets() {
 		if sub := sx.Record(); sub.Gateway != gateways[id] && ck.copied[sub.Space] == nil {
-			ck.problem("subnet %s of space %s: its gateway is %s, but the lease of a gateway is for %s", sub.CIDR,
+			ck.problem("subnet %s of space %s: its gateway is %s, but its gateway lease is for %s", sub.CIDR,
 				sub.Space, sub.Gateway, gateways[id])
 		}
 	}

@@ -32,7 +32,7 @@ func (ck *checker) elastics() {
 	ck.elasticRanges()
 	for at, said := range ck.ix.AllApplied() {
 		if said.Host != at.Host || said.Address != at.Address {
-			ck.problem("the edge report of host %s on the elastic address %s is about %s on host %s", at.Host,
+			ck.problem("the edge report of host %s on the elastic address %s is in fact about %s on host %s", at.Host,
 				at.Address, said.Address, said.Host)
 		}
 	}
@@ -49,10 +49,10 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 		}
 	}
 	if in != 1 {
-		ck.problem("elastic address %s is in %d ranges", addr, in)
+		ck.problem("elastic address %s is in %d ranges instead of one", addr, in)
 	}
 	if one.State != ipam.ElasticAllocated && one.State != ipam.ElasticReleasing {
-		ck.problem("elastic address %s has the state %q, which an owned one cannot have", addr, one.State)
+		ck.problem("elastic address %s has the invalid state %q", addr, one.State)
 	}
 	if one.Account != ipam.DefaultAccount && one.State == ipam.ElasticAllocated && ck.ix.Account(one.Account) == nil {
 		ck.problem("elastic address %s: its account %s is missing", addr, one.Account)
@@ -62,7 +62,7 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 		return
 	}
 	if one.State != ipam.ElasticAllocated {
-		ck.problem("elastic address %s was released, and is associated with %s", addr, a.Instance)
+		ck.problem("elastic address %s was released, but is still associated with %s", addr, a.Instance)
 	}
 	if ck.ix.Network(a.Network) == nil && ck.copied[elasticPart] == nil {
 		ck.problem("elastic address %s: the network %s of the association with %s is missing", addr, a.Network,
@@ -74,10 +74,10 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 func (ck *checker) elasticRanges() {
 	for id, r := range ck.ix.AllElasticRanges() {
 		if r.ID != id {
-			ck.problem("elastic range %s: its record has the id %s, and its key %s", r.Range, r.ID, id)
+			ck.problem("elastic range %s: its record has the id %s, but its key has the id %s", r.Range, r.ID, id)
 		}
 		if r.Moving && ck.copied[elasticPart] == nil {
-			ck.problem("elastic range %s is being copied, and no copy of elastic addresses is open", r.Range)
+			ck.problem("elastic range %s is marked as being copied, but no copy of elastic addresses is open", r.Range)
 		}
 		for other, o := range ck.ix.AllElasticRanges() {
 			if id.String() < other.String() && r.Range.Overlaps(o.Range.IPRange) {

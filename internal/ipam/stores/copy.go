@@ -82,10 +82,10 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 	for _, name := range cp.opt.Spaces {
 		switch {
 		case name == ipam.LocalSpace:
-			return nil, ipam.Refuse(ipam.ErrInvalid, "the space %s belongs to one host, and stays in its own store",
-				name)
+			return nil, ipam.Refuse(ipam.ErrInvalid, "the space %s belongs to one host, and stays in that host's own "+
+				"store", name)
 		case !slices.Contains(has, name) && !slices.Contains(names, name):
-			return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network in a space %q to be copied", name).
+			return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network to copy in the space %q", name).
 				Advise(ipam.DoListSpaces)
 		}
 	}
@@ -105,8 +105,8 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 		return nil, ipam.Refuse(ipam.ErrNotFound, "no copy was interrupted; there is nothing to undo")
 	}
 	return nil, ipam.Refuse(ipam.ErrNotFound,
-		"there is nothing to copy: no network is in another space than %s, which stays in "+
-			"the host's own store", ipam.LocalSpace)
+		"there is nothing to copy: all networks are in the space %s, which always stays in the host's own store",
+		ipam.LocalSpace)
 }
 
 // spacesInUse lists the spaces that have a subnet or a network, and those with names of their own.
@@ -253,7 +253,7 @@ func (cp *copying) stopped(ctx context.Context, name string, err error) error {
 	}
 	what := err.Error()
 	if errors.Is(err, context.Canceled) {
-		what = "it was interrupted"
+		what = "the copy was interrupted"
 	}
 	if source != nil && source.Stage != copyFrozen {
 		return ipam.Refuse(err,

@@ -126,7 +126,7 @@ func TestCopyCollides(t *testing.T) {
 		there string
 		want  []string
 	}{
-		"name": {"network lan space=else", []string{"another network lan", "space else", "space global"}},
+		"name": {"network lan space=else", []string{"a different network named lan", "space else", "space global"}},
 		"subnet": {"network x space=global subnet=192.0.2.0/24",
 			[]string{"192.0.2.0/24 of network lan overlaps 192.0.2.0/24, which network x of space global"}},
 		"overlap": {"network x space=lab subnet=10.0.64.0/18",
@@ -171,7 +171,7 @@ func TestCopyRefused(t *testing.T) {
 		want     string
 	}{
 		{own, cluster, ipam.CopyOptions{Spaces: []string{"local"}}, "belongs to one host"},
-		{own, cluster, ipam.CopyOptions{Spaces: []string{"labs"}}, `no network in a space "labs"`},
+		{own, cluster, ipam.CopyOptions{Spaces: []string{"labs"}}, `no network to copy in the space "labs"`},
 		{own, cluster, ipam.CopyOptions{Undo: true}, "nothing to undo"},
 		{cluster, own, ipam.CopyOptions{}, "host h2 has a Docker network on the subnet 10.5.0.0/24 of network theirs"},
 	} {

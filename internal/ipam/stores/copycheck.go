@@ -95,8 +95,8 @@ func networkCollides(c *ledger.Change, n *ipam.Network, wrong *ipam.PlanError) e
 		other = &ipam.Network{ID: ipam.ID(raw)}
 	}
 	wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoRenameNetwork)}, 0,
-		"the target has another network %s (id %s, space %s) than "+
-			"this one (id %s, space %s)", n.Name, other.ID.Short(), other.Space, n.ID.Short(), n.Space)
+		"the target already has a different network named %s (id %s, space %s); this one has the id %s, in the "+
+			"space %s", n.Name, other.ID.Short(), other.Space, n.ID.Short(), n.Space)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func subnetCollides(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, wrong *
 			sub.CIDR, n.Name, other.CIDR, c.NetworkName(other.Network), other.Space)
 	}
 	if err := c.NoElasticIn(sub.CIDR); err != nil {
-		wrong.Add(0, "network %s: in the target, %v", n.Name, err)
+		wrong.Add(0, "network %s does not fit into the target: %v", n.Name, err)
 	}
 	for _, id := range sub.Attachments {
 		if c.Index().Attachment(id) != nil {
@@ -137,7 +137,7 @@ func (cp *copying) compare(ctx context.Context, part string, all []*group, repor
 	}
 	stale, err := cp.stale(ctx, part, all)
 	if err == nil && len(stale) > 0 {
-		err = fmt.Errorf("%w: the target has more of %s than the source", errDiffers, partName(part))
+		err = fmt.Errorf("%w: the target has records of %s that the source does not have", errDiffers, partName(part))
 	}
 	return err
 }

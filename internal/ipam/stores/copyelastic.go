@@ -185,7 +185,7 @@ func (cp *copying) elasticGroup(e *elasticCopy) *group {
 	}
 	for _, at := range e.applied {
 		g.unit()
-		g.add("what the edge has of "+at.Address.String(), ledger.AppliedKey(ledger.AppliedAt{Host: at.Host,
+		g.add("the edge report about "+at.Address.String(), ledger.AppliedKey(ledger.AppliedAt{Host: at.Host,
 			Address: at.Address}), at)
 	}
 	g.collide = func(c *ledger.Change, unit int, wrong *ipam.PlanError) error {

@@ -115,7 +115,7 @@ func TestCopyElasticRefused(t *testing.T) {
 		"a space that stays": {spaces: "lab",
 			want: "100.64.7.0 is associated with web on network lan of the space global, which is not copied"},
 		"an account": {there: `edit account.create {"account": "shop", "domain": "other"}`,
-			want: "the target has another account shop"},
+			want: "the account shop has a different domain"},
 		"owners": {there: `edit account.create {"account": "market", "owners": ["db"]}`,
 			want: "the owners db of account shop belong to account market in the target"},
 		"a claim": {there: `edit account.create {"account": "market", "owners": ["w*"]}`,
@@ -129,7 +129,7 @@ func TestCopyElasticRefused(t *testing.T) {
 		"a quota": {
 			here:  `edit account.create {"account": "default", "quota": 9}`,
 			there: `edit account.create {"account": "default", "quota": 1}`,
-			want:  "the target has another account default"},
+			want:  "the account default has a different domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newCopyRoom(t).withElastic()

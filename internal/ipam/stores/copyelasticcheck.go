@@ -109,7 +109,8 @@ func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Acc
 	there := c.Index().Account(a.Name)
 	if there != nil && !sameAccount(there, a) {
 		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
-			"the target has another account %s with a different domain, quota or owners; make them the same", a.Name)
+			"the account %s has a different domain, quota or owners in the target; make the two accounts the same",
+			a.Name)
 		return
 	}
 	for name, other := range c.Index().Accounts() {
@@ -190,8 +191,8 @@ func (cp *copying) claimsCollide(c *ledger.Change, e *elasticCopy, wrong *ipam.P
 		for other := range c.Index().AssociatedAt(a.Guest) {
 			if there := c.Index().Elastic(other); other != one.Address && !ours[other] && !there.System {
 				wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
-					"the elastic address %s leads to %s, and so does %s in the target; a guest address has one",
-					one.Address, a.Guest, other)
+					"the elastic address %s leads to %s, and so does %s in the target; only one elastic address may "+
+						"lead to a guest address", one.Address, a.Guest, other)
 			}
 		}
 	}

@@ -212,8 +212,8 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 		if source != nil && source.Stage != copyFrozen {
 			return ipam.CopyReport{},
 				ipam.Refuse(ipam.ErrInUse,
-					"the target has all of %s, and the source has released it, so it cannot be undone; finish it "+
-						"with `%s`, and copy it back", partName(name), cp.opt.Command)
+					"the target has all of %s, and the source has released it, so the copy cannot be undone; finish "+
+						"the copy with `%s`, then copy everything back", partName(name), cp.opt.Command)
 		}
 		if source == nil && target == nil {
 			continue

@@ -109,13 +109,12 @@ func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 			}
 		case copyReleased:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"%s was copied to another store, and released here before that one had all of it (begun %s): finish "+
+				"%s was copied to another store and released here, but the copy (begun %s) is not finished: finish it "+
 					"with `%s`",
 				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		default:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"%s is being copied into this store, and is incomplete (begun "+
-					"%s): finish with `%s`, or undo it with --undo",
+				"the copy of %s (begun %s) is not finished: finish it with `%s`, or undo it with --undo",
 				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		}
 		if err != nil {
@@ -171,8 +170,8 @@ func (cp *copying) both(ctx context.Context, space string) (source, target *copy
 		}
 	}
 	if source != nil && target != nil && source.ID != target.ID {
-		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of %s; one of them was "+
-			"since restored from a backup", ipam.ErrDamaged, partName(space))
+		return nil, nil, fmt.Errorf("%w: the two stores record different copies of %s, because one of the stores was "+
+			"restored from a backup", ipam.ErrDamaged, partName(space))
 	}
 	return source, target, nil
 }

@@ -116,7 +116,7 @@ func networksIn(ix *ledger.Index, space string) (all []*ipam.Network) {
 
 func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (*group, error) {
 	if n.Stage == ipam.Arriving || n.Stage == ipam.Leaving {
-		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported or removed; copy after that",
+		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported or removed; copy when that has ended",
 			n.Name)
 	}
 	moving := *n

@@ -98,8 +98,8 @@ func mayPutBack(tx store.Tx) (begun bool, err error) {
 	for _, err := range tx.Scan(store.Range{Limit: 1}) {
 		if err == nil {
 			err = ipam.Refuse(ipam.ErrInUse,
-				"the store already has records of Berth, and a backup needs an empty one: give another prefix, or "+
-					"remove the records")
+				"the store already has records of Berth, but a backup can be restored only into an empty store: give "+
+					"another prefix, or remove the records")
 		}
 		return false, err
 	}
@@ -141,9 +141,9 @@ func (p *puttingBack) each(ctx context.Context, to viewing, is holding) error {
 func isPutBack(_ store.Tx, key, want, got []byte) error {
 	switch {
 	case want == nil:
-		return fmt.Errorf("%w: it has no record %q, but the store does", errNotPutBack, key)
+		return fmt.Errorf("%w: the backup has no record %q, but the store does", errNotPutBack, key)
 	case got == nil:
-		return fmt.Errorf("%w: its record %q is missing", errNotPutBack, key)
+		return fmt.Errorf("%w: the record %q is missing in the store", errNotPutBack, key)
 	case !bytes.Equal(got, want):
 		return fmt.Errorf("%w in the record %q", errNotPutBack, key)
 	}

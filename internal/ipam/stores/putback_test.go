@@ -50,7 +50,7 @@ func TestPutBack(t *testing.T) {
 	}
 	before := ipamtest.Dump(t, to)
 	if _, err := stores.PutBack(ctx, backup, to, to, nil); !errors.Is(err, ipam.ErrInUse) ||
-		!strings.Contains(err.Error(), "a backup needs an empty one") {
+		!strings.Contains(err.Error(), "only into an empty store") {
 		t.Errorf("over what is there: %v", err)
 	}
 	if diff := cmp.Diff(before, ipamtest.Dump(t, to)); diff != "" {

@@ -127,7 +127,7 @@ func TestDockersNames(t *testing.T) {
 	}
 	for _, says := range []string{"the Docker name shop_default is on 2 networks", ids[0] + " (", " and " +
 		"" + ids[1] + " (",
-		"(10.7.0.0/24)", "(2001:db8:7::/64)", "name the one that you mean by its id"} {
+		"(10.7.0.0/24)", "(2001:db8:7::/64)", "give the id of the network that you mean"} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("the refusal does not say %q: %v", says, err)
 		}
@@ -218,7 +218,7 @@ func TestDockersNameMeant(t *testing.T) {
 		pool.rm shop nothing
 		network.rm shop`) {
 		_, err := s.Edit(ctx, ipam.EditOptions{}, e)
-		if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "name the one that you mean by its id") {
+		if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "give the id of the network") {
 			t.Errorf("%s: %v", e.Op(), err)
 		}
 	}

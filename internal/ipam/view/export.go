@@ -28,7 +28,7 @@ func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.Planne
 	}
 	if err := s.Partial(); err != nil {
 		return ledger.Refused[ipam.PlannedNetwork](ipam.Refuse(err, "the plan needs this host's store and the "+
-			"cluster's, but the latter is unreachable: %s", err))
+			"cluster's store, but the cluster's store is unreachable: %s", err))
 	}
 	byName := func(a, b ipam.PlannedNetwork) int { return strings.Compare(a.Name, b.Name) }
 	return ledger.MergedEach(s.homes, 0, byName, func(l *ledger.Ledger) iter.Seq2[ipam.PlannedNetwork, error] {

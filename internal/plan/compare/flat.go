@@ -67,8 +67,8 @@ func (c *comparison) again(n *ipam.PlannedNetwork, other *network) {
 	if other.Line > 0 {
 		where = fmt.Sprintf(" on line %d", other.Line)
 	}
-	c.Add(n.Line, "the network %s is in the space (VRF) %s here, and in %s%s; a network has only one space, so give "+
-		"each its own network, in a table with a column network", n.Name, space, before, where)
+	c.Add(n.Line, "the network %s is in the space (VRF) %s here, but in %s%s; a network has only one space: add "+
+		"a column network that names a separate network for each space", n.Name, space, before, where)
 }
 
 // twice refuses a network that sets something twice.
@@ -118,7 +118,7 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 			}
 		}
 		if name == "" {
-			c.Add(line, "no network of the space %s has %s; name its network",
+			c.Add(line, "no network of the space %s contains %s; name the network",
 				cmp.Or(from.Space, ipam.LocalSpace), addr)
 			return &network{}
 		}

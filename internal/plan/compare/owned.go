@@ -22,8 +22,8 @@ func (c *comparison) owned(n, is *network) {
 			continue
 		}
 		if !r.Address.IsValid() && !isDynamic(n, is) {
-			c.Add(r.Line, "the reservation of %s has no address, which only a network of the type dynamic leaves to "+
-				"others", r.Owner)
+			c.Add(r.Line, "the reservation of %s has no address; only networks of the type dynamic allow "+
+				"that", r.Owner)
 			continue
 		}
 		r.Terms = r.Stored()
@@ -220,7 +220,7 @@ func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
 		return
 	}
 	if other, taken := h.at[at]; taken {
-		o.Add(r.Line, "%s would have %s and %s, both as %d:ip%d; give one another slot", o.Name, other.Address,
+		o.Add(r.Line, "%s would have %s and %s, both as %d:ip%d; give one of them another slot", o.Name, other.Address,
 			r.Address, at.nic, at.number)
 	}
 	h.at[at] = r

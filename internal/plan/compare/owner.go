@@ -127,20 +127,20 @@ func (o *owner) stayReplaced(h, was *held) {
 		_, instead := h.at[slotOf(&r)]
 		switch {
 		case old == nil:
-			o.Add(r.Line, "%s is not a replaced address of %s, and becomes one only by an address in its place; "+
-				"leave it out", r.Address, o.Name)
+			o.Add(r.Line, "%s is not a replaced address of %s; only Berth marks addresses as replaced: leave out "+
+				"replaced, or the line", r.Address, o.Name)
 		case termsOf(&r) != termsOf(old):
-			o.Add(r.Line, "%s was replaced for %s, and its settings stay until %s runs with the other address; "+
-				"write them unchanged, or leave it out", r.Address, o.Name, o.Name)
+			o.Add(r.Line, "%s was replaced for %s; its settings cannot change until %s runs with the new address: "+
+				"write them unchanged, or leave out the line", r.Address, o.Name, o.Name)
 		case had && !instead: // else it was replaced by an address on another network, or by none
-			o.Add(r.Line, "%s was replaced for %s, which would have no other address in its place; leave out the "+
-				"replacement, or the line", r.Address, o.Name)
+			o.Add(r.Line, "%s was replaced, but the plan gives %s no other address in its place; leave out "+
+				"replaced, or the line", r.Address, o.Name)
 		}
 	}
 	for at, r := range h.each() {
 		if old, there := was.at[at]; there && endsEarlier(&r, &old) {
-			o.Add(r.Line, "%s ends %s, and has replaced addresses, so its end cannot be removed; give it a later "+
-				"one", o.Name, old.Until)
+			o.Add(r.Line, "%s ends at %s and has replaced addresses, so its end cannot be removed; give it a later "+
+				"end", o.Name, old.Until)
 		}
 	}
 }
@@ -166,8 +166,8 @@ func (o *owner) fill(h, was *held) bool {
 			e.Wishes = append(e.Wishes, ipam.Wish{Slot: at.number, Address: one.Address})
 			e.Force = e.Force || one.Force
 			if endsEarlier(&one, &r) {
-				o.Add(r.Line, "%s of %s would end %s, but %s before it would not; give all addresses of an owner "+
-					"the same end",
+				o.Add(r.Line, "%s of %s would end at %s, but %s of the same owner would not end; give all "+
+					"addresses of an owner the same end",
 					r.Address, o.Name, r.Until, one.Address)
 			}
 		}

@@ -27,7 +27,7 @@ func (r *Rules) Put(key, value []byte) error {
 		return err
 	}
 	if len(value) > store.MaxValue {
-		return r.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are kept", store.ErrTooLarge,
+		return r.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are allowed", store.ErrTooLarge,
 			Quote(key), len(value), store.MaxValue))
 	}
 	r.Count++
@@ -54,7 +54,7 @@ func (r *Rules) may(key []byte) error {
 	case len(key) > MaxKey:
 		return r.refuse(fmt.Errorf("the key %s is too long: at most %d bytes", Quote(key), MaxKey))
 	case r.Count >= store.MaxWrites:
-		return r.refuse(fmt.Errorf("%w: one makes at most %d; split it into several", store.ErrTooMany,
+		return r.refuse(fmt.Errorf("%w: an update makes at most %d writes; split it into several", store.ErrTooMany,
 			store.MaxWrites))
 	}
 	return nil

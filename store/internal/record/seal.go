@@ -36,7 +36,7 @@ func AppendSealed(dst, key, value []byte) []byte {
 // Unseal returns the value in its stored form. Both share memory. The error for a damaged value wraps store.ErrCorrupt.
 func Unseal(key, stored []byte) ([]byte, error) {
 	if len(stored) < SealSize {
-		return nil, fmt.Errorf("%w: the record %s holds %d bytes, fewer than its checksum takes", store.ErrCorrupt,
+		return nil, fmt.Errorf("%w: the record %s has only %d bytes, fewer than its checksum needs", store.ErrCorrupt,
 			Quote(key), len(stored))
 	}
 	if stored[0] != sealFormat {
