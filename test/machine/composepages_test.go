@@ -33,11 +33,9 @@ func (h *Harness) composePage() {
 	compose := strings.TrimSuffix(strings.TrimSpace(up), "up -d")
 	h.types(compose + "rm --stop --force web")
 	h.plans(composeDoc, "## Without an override")
-	line := h.lines(h.shows(composeDoc, "## Without an override", 2)[1], 1)[0]
-	id := h.types(line)
-	h.types("docker rename " + id + " again")
-	h.at("shop_front", "again", "10.30.0.10")
-	h.types("docker rm -f again; " + compose + "down --timeout 1")
+	h.types(h.lines(h.shows(composeDoc, "## Without an override", 2)[1], 1)[0])
+	h.at("shop_front", "shop-web-1", "10.30.0.10")
+	h.types("docker rm -f shop-web-1; " + compose + "down --timeout 1")
 }
 
 // docs/adopt.md: a project that runs with the engine's own addresses moves to Berth and keeps them.

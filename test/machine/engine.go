@@ -117,7 +117,8 @@ func (m *Machine) back(network string, n int) (all map[string]Container, err err
 	return all, nil
 }
 
-// reach pings each container from the machine's own network.
+// reach pings each container from the machine's own network, until it answers: an engine from 28 on gives a container
+// a new MAC at each start, and the machine knows the old one for some seconds.
 func (m *Machine) reach(all map[string]Container) error {
 	var addresses []string
 	for name, c := range all {
@@ -126,7 +127,7 @@ func (m *Machine) reach(all map[string]Container) error {
 		}
 		addresses = append(addresses, c.Address)
 	}
-	script := `for a; do busybox ping -c 1 -W 5 $a >/dev/null || echo $a; done`
+	script := `for a; do for try in $(seq 10); do busybox ping -c 1 -W 2 $a >/dev/null && continue 2; done; echo $a; done`
 	silent, err := m.In(append([]string{"sh", "-c", script, "sh"}, addresses...)...)
 	if err == nil && silent != "" {
 		err = fmt.Errorf("no echo from %s", strings.Join(strings.Fields(silent), ", "))

@@ -146,9 +146,9 @@ func (h *Harness) networkPages() {
 	h.fresh()
 	h.plans("docs/fixed-addresses.md", "## Reserve an address")
 	h.types(h.shows("docs/fixed-addresses.md", "## Start the container with it", 3)[0])
-	h.types("docker run -d --name mail --network front --ip $(berth ip shop/db/1 --network front) nginx")
-	h.at("front", "mail", "10.40.0.9")
-	h.types("docker rm -f mail; docker network rm front")
+	h.types("docker run -d --name shop-db-1 --network front --ip $(berth ip shop/db/1 --network front) nginx")
+	h.at("front", "shop-db-1", "10.40.0.9")
+	h.types("docker rm -f shop-db-1; docker network rm front")
 
 	h.fresh()
 	h.plans("docs/planning.md", "## Plan it")
