@@ -14,7 +14,7 @@ import (
 const ipHelp = `Prints the address that is reserved for an owner in a network, and nothing else, so that another
 command can use it:
 
-  docker run --network front --ip "$(berth ip web --network front)" IMAGE
+  docker run --name web --network front --ip "$(berth ip web --network front)" IMAGE
 
 You can leave out --network if the owner has addresses on one network only. Of several addresses the command
 prints the first IPv4 one, or the first IPv6 one if there is no IPv4 one. -6 asks for the first IPv6 one,
