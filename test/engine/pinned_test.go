@@ -143,10 +143,18 @@ func TestPinnedAfterKill(t *testing.T) {
 			t.Fatalf("%s did not leak: %+v", address, l)
 		}
 		lab.Must(t, e.Start())
-		if state := h.docker("inspect", "-f", "{{.State.Status}}", pinned); policy == "no" || state != "running" {
-			t.Logf("with the policy %s it is %s", policy, state)
-			h.docker("start", pinned)
-		}
+		// Engine 28.5 ends the next start, too: it hears only then that the killed one has ended.
+		lab.Await(t, 30*time.Second, func() error {
+			if state := h.docker("inspect", "-f", "{{.State.Status}}", pinned); state != "running" {
+				t.Logf("with the policy %s it is %s", policy, state)
+				h.docker("start", pinned)
+			}
+			ep, err := h.Engine.Endpoint(pinned, n)
+			if err == nil && ep.IPAddress != address {
+				err = fmt.Errorf("%s has %q and not %s", pinned, ep.IPAddress, address)
+			}
+			return err
+		})
 		h.hasAddress(pinned, n, address)
 		h.seen(address, pinned)
 		h.twice(n, mac, address)

@@ -76,25 +76,30 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 // answererText names who may have answered for an address.
 func answererText(l *ipam.Lease) string {
 	if l.Held() || l.Reservation != nil {
-		return keeperText(l)
+		holds, _ := keeps(l)
+		return holds
 	}
 	return fmt.Sprintf("%s was held by %s until %s; that holder may have answered", l.Address, l.Holder(),
 		l.Released.Format("2006-01-02 15:04:05 MST"))
 }
 
 func keeperText(l *ipam.Lease) string {
+	holds, keeps := keeps(l)
+	return holds + ". " + keeps + ", nobody gets it"
+}
+
+// keeps says who has an address, and that its exclusion leaves it to them.
+func keeps(l *ipam.Lease) (holds, keeps string) {
 	switch {
 	case l.Reservation == nil:
-		return fmt.Sprintf("%s is held by %s. The holder keeps it; once the holder gives it up, nobody gets it",
-			l.Address, l.Holder())
+		return fmt.Sprintf("%s is held by %s", l.Address, l.Holder()),
+			"The holder keeps it; once the holder gives it up"
 	case !l.Held():
-		return fmt.Sprintf("%s is reserved for %s. The owner keeps it; once the owner gives it up, nobody gets it",
-			l.Address,
-			l.Reservation.Owner)
+		return fmt.Sprintf("%s is reserved for %s", l.Address, l.Reservation.Owner),
+			"The owner keeps it; once the owner gives it up"
 	}
-	return fmt.Sprintf("%s is held by %s and reserved for %s. They keep it; once they give it up, nobody gets it",
-		l.Address,
-		l.Holder(), l.Reservation.Owner)
+	return fmt.Sprintf("%s is held by %s and reserved for %s", l.Address, l.Holder(), l.Reservation.Owner),
+		"They keep it; once they give it up"
 }
 
 func removeExclusion(p *Plan, e *ipam.RemoveExclusion) error {
