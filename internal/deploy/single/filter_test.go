@@ -145,7 +145,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	if status, answer := ask(f, "POST", "/containers/create", described); status != 403 ||
-		!strings.Contains(answer, "second") {
+		!strings.Contains(answer, "only one container") {
 		t.Errorf("a second one: %d %s", status, answer)
 	}
 	if id, _, refused := f.result(); id != "new" || len(refused) != 1 || len(e.has()) != 1 {

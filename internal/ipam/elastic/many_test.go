@@ -74,7 +74,7 @@ func TestDryRunOfThousands(t *testing.T) {
 		try account.rm crowd force -> 901
 	`)
 	_, err := begins(t, "crowd 5400").Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove)
-	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "exceed one transaction") {
+	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "do not fit in one transaction") {
 		t.Fatalf("a dry run of 5400: %v", err)
 	}
 }
