@@ -38,14 +38,14 @@ func fsckCommand() cli.Row {
   berth state check --state /var/lib/berth
   berth state check --state /var/lib/berth --repair`,
 		Flags: cli.Flags{
-			cli.Flag(&state, "state", "`directory` of the state of a daemon that does not run").Dirs(),
+			cli.Flag(&state, "state", "`directory` of the state of a daemon that is not running").Dirs(),
 			cli.Flag(&repair, "repair", "repair what can be repaired; needs --state")},
 		Check: func(r *cli.Run) error {
 			switch {
 			case len(r.Args) > 0 && state != "":
 				return errors.New("FILE and --state exclude each other: give one of them")
 			case repair && state == "":
-				return errors.New("--repair needs --state: it changes the state of a daemon that does not run")
+				return errors.New("--repair needs --state: it changes the state of a daemon that is not running")
 			}
 			return nil
 		},
@@ -85,7 +85,7 @@ func fsckRunning(r *cli.Run) (report api.FsckReport, err error) {
 	}
 	var refused *api.Problem
 	if err != nil && !errors.As(err, &refused) {
-		err = fmt.Errorf("%w; to check the state of a daemon that does not run, name it with --state", err)
+		err = fmt.Errorf("%w; to check the state of a daemon that is not running, name it with --state", err)
 	}
 	return report, err
 }

@@ -42,15 +42,14 @@ func (r *stateReaders) unread(state string) (lines []string) {
 	says := " (" + r.settings + ")"
 	switch {
 	case installed && settings["BERTH_STORE"] == "mem":
-		lines = append(lines, fmt.Sprintf(
-			"the service berth keeps no state, because its store is mem%s, and does not read the state in "+
-				"%s", says, state))
+		lines = append(lines, fmt.Sprintf("the service berth keeps its state only in memory%s, so it does not read "+
+			"the restored state in %s", says, state))
 	case installed && service != mine:
 		if settings["BERTH_STATE"] == "" {
 			says = ""
 		}
-		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, not the one in %s; to use "+
-			"that one, start a daemon with --state %s", service, says, state, state))
+		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, not the restored state in "+
+			"%s; to use the restored state, start a daemon with --state %s", service, says, state, state))
 	case installed && settings["BERTH_STORE"] == "etcd":
 		lines = append(lines, fmt.Sprintf("the service berth shares a store in etcd%s, which this backup does not "+
 			"have, and which stays unchanged; to restore it, use `berth state restore --shared`", says))
@@ -59,8 +58,8 @@ func (r *stateReaders) unread(state string) (lines []string) {
 		return lines
 	}
 	if others, _ := filepath.Glob(r.plugins); len(others) > 0 { // the pattern is valid
-		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, and does not read the one in %s",
-			filepath.Dir(others[0]), state))
+		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, so it does not read the restored "+
+			"state in %s", filepath.Dir(others[0]), state))
 	}
 	return lines
 }
@@ -126,7 +125,7 @@ func sharesPaths(socket string) bool {
 // otherReader refuses to restore if no directory was given and the daemons of this host use another one.
 func otherReader(r *cli.Run, file, state string) error {
 	if d := answering(r); d != nil && d.state != "" && absolute(d.state) != absolute(state) {
-		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read the one in %s: stop "+
+		return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read a state in %s: stop "+
 			"that daemon, and then run `berth state restore %s --state %s`", d.socket, d.state, state, file, d.state)
 	}
 	readers := defaultReaders()
@@ -135,7 +134,7 @@ func otherReader(r *cli.Run, file, state string) error {
 	}
 	settings := readers.read()
 	if other := settings["BERTH_STATE"]; other != "" && absolute(other) != absolute(state) {
-		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read the one in %s: run "+
+		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read a state in %s: run "+
 			"`berth state restore %s --state %s`", other, readers.settings, state, file, other)
 	}
 	return nil
@@ -148,9 +147,10 @@ func (d *reader) warnings(state string) []string {
 	case d == nil:
 		return nil
 	case d.store == "mem" || d.state == "":
-		return []string{fmt.Sprintf("the Berth that answers at %s keeps no state, and does not read the one in %s",
-			d.socket, state)}
+		return []string{fmt.Sprintf("the Berth that answers at %s keeps its state only in memory, so it does not read "+
+			"the restored state in %s; to use the restored state, start a daemon with --state %s", d.socket, state,
+			state)}
 	}
-	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read the one in %s; "+
-		"to use that one, start a daemon with --state %s", d.socket, d.state, state, state)}
+	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, so it does not read the restored "+
+		"state in %s; to use the restored state, start a daemon with --state %s", d.socket, d.state, state, state)}
 }

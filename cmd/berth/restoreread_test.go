@@ -15,14 +15,14 @@ func TestUnreadState(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		# the settings, with a comma between them, and what is there besides; the state; what is said of it
 		| | a
-		BERTH_STATE=DIR/b | | a | berth reads the state in DIR/b (; not the one in DIR/a; --state DIR/a
+		BERTH_STATE=DIR/b | | a | berth reads the state in DIR/b (; not the restored state in DIR/a; --state DIR/a
 		BERTH_STATE="DIR/a",# state | | a
 		BERTH_STATE=DIR/link | | a
 		| unit | a | the service berth reads the state in /var/lib/berth,
-		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | its store is mem (
+		BERTH_STATE=DIR/a,BERTH_STORE=mem | | a | keeps its state only in memory (
 		BERTH_STATE=DIR/a,BERTH_STORE=etcd | | a | which this backup does not have
-		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps no state; and does not read the state in DIR/a
-		| plugin | usual | a managed plugin keeps its state in DIR/plugin, and does not read the one in DIR/usual
+		BERTH_STATE=DIR/b,BERTH_STORE=mem | | a | keeps its state only in memory; so it does not read the restored state in DIR/a
+		| plugin | usual | a managed plugin keeps its state in DIR/plugin, so it does not read the restored state in DIR/usual
 		| plugin | a
 		| plugin | plugin
 		| unit plugin | a | the service berth reads the state in /var/lib/berth,

@@ -25,10 +25,9 @@ import (
 )
 
 const storeCopyHelp = `Moves spaces from one store to the other, with everything in them: networks, subnets,
-Docker's pools,
-leases, memories, reservations and events. With a copy from bolt to etcd, a host joins a cluster and brings its
-networks. With a copy from etcd to bolt, it leaves the cluster and takes its networks along. All ids stay, so Docker's
-networks and containers keep working. The space "local" belongs to one host and stays in bolt.
+Docker's pools, leases, remembered addresses, reservations and events. With a copy from bolt to etcd, a host joins a
+cluster and brings its networks. With a copy from etcd to bolt, it leaves the cluster and takes its networks along. All
+ids stay, so Docker's networks and containers keep working. The space "local" belongs to one host and stays in bolt.
 
 Accounts, elastic ranges and elastic addresses always move to etcd. They move back only if no other host takes part and
 nothing of another space stays behind. The command refuses if an elastic address is associated with a container on a

@@ -34,7 +34,7 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 		"host":  cfg.host, "subnets": subnets, "leases": leases,
 		"ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		log.WithError(err).Warn("the service manager could not be notified that Berth is ready")
+		log.WithError(err).Warn("cannot tell the service manager that Berth is ready")
 	}
 }
 
@@ -46,7 +46,8 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 		if err == nil {
 			return nil
 		}
-		log.WithError(err).Error("cannot remove old events, or finish a release; the next try is in a minute")
+		log.WithError(err).Error("housekeeping failed (removing old events, finishing removals and releases); " +
+			"the next try is in a minute")
 		select {
 		case <-ctx.Done():
 			return nil

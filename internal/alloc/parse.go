@@ -122,7 +122,8 @@ func parseEnd(from netip.Addr, s string) (netip.Addr, error) {
 	whole := from.As4()
 	to, err := ParseAddr(fmt.Sprintf("%d.%d.%d.%s", whole[0], whole[1], whole[2], s))
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%q cannot end an IPv4 address; write a range like "+RangeForms, s)
+		return netip.Addr{}, fmt.Errorf("%q cannot be the last number of an IPv4 address; write a range like "+
+			RangeForms, s)
 	}
 	return to, nil
 }
@@ -150,7 +151,8 @@ func parseCount(a, count string) (netipx.IPRange, error) {
 	}
 	if n.Sign() == 0 || n.Cmp(room) > 0 {
 		return netipx.IPRange{},
-			fmt.Errorf("it runs over the end of %s; from %s on there are only %s addresses", family(from), from, room)
+			fmt.Errorf("it goes past the last %s address; only %s addresses are left from %s on", family(from),
+				room, from)
 	}
 	last := n.Add(n, new(big.Int).SetBytes(from.AsSlice()))
 	last.Sub(last, big.NewInt(1))

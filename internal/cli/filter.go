@@ -91,8 +91,8 @@ func (f *Filter[T]) Read() error {
 		i := slices.IndexFunc(f.keys, func(k Key[T]) bool { return k.name == name })
 		switch {
 		case i < 0 && name == "name" && slices.Contains(f.names(), keyOwner):
-			return fmt.Errorf("--filter has no key %q here; %s=%s selects an owner or a container name, and *%s* "+
-				"matches a part of a name", name, keyOwner, value, value)
+			return fmt.Errorf("--filter has no key %q here; write --filter %s=%s for an owner or a container "+
+				"name, or --filter '%s=*%s*' for a part of one", name, keyOwner, value, keyOwner, value)
 		case i < 0:
 			return fmt.Errorf("--filter has no key %q here; its keys are %s", name, strings.Join(f.names(), ", "))
 		case !said || value == "":

@@ -198,18 +198,19 @@ func (n *network) wishes(given map[int]netip.Addr, dealt dealt, number int) (all
 func (n *network) own(family int, text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" || a.Is4In6() || familyOf(a) != family {
-		return a, fmt.Errorf("that is not an IPv%d address", family)
+		return a, fmt.Errorf("this is not an IPv%d address", family)
 	}
 	i := slices.IndexFunc(n.subnets, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 	if i < 0 {
-		hint := map[int]string{6: ", and enable_ipv6: true in the file makes it one"}[family]
+		hint := map[int]string{6: "; to make networks." + n.key + " an IPv6 network, write enable_ipv6: true in " +
+			"the file"}[family]
 		return a, fmt.Errorf("networks.%s is not an IPv%d network; the planned network %s has %s%s", n.key, family,
 			n.planned.Name, listOf(n.planned.Subnets), hint)
 	}
 	for _, s := range n.planned.Subnets {
 		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {
-			return a, fmt.Errorf("that is in %s, but the network uses the subnet %s of the planned network %s; write "+
-				"{subnet: %s} in its ipam.config, or another address",
+			return a, fmt.Errorf("this address is in %s, but the network uses the subnet %s of the planned network "+
+				"%s; write {subnet: %s} in its ipam.config, or another address",
 				s.CIDR, n.subnets[i], n.planned.Name, s.CIDR)
 		}
 	}

@@ -47,11 +47,11 @@ func TestRefusals(t *testing.T) {
 		networks.lan is external & several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24) | lan=two | | services: {web: {image: x, networks: [lan]}} // networks: {lan: {external: true}}
 		# a subnet, and an address, of another network
 		networks.default names the subnet 10.99.0.0/24 & front does not have; it has 10.8.0.0/24 || services: {web: {image: x}} // networks: {default: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.99.0.0/24}]}}}
-		services.web.networks.lan.ipv4_address & that is in 10.11.0.0/24, but the network uses the subnet 10.10.0.0/24 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}} // networks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}
+		services.web.networks.lan.ipv4_address & this address is in 10.11.0.0/24, but the network uses the subnet 10.10.0.0/24 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}} // networks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}
 		# no address, one of the other family, and families that the network does not have
-		services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address || services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}} FRONT
-		ipv6_address is "10.8.0.9": that is not an IPv6 address || services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}} FRONT
-		networks.front is not an IPv6 network & front has 10.8.0.0/24, and enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
+		services.web.networks.front.ipv4_address is "10.8.0.900": this is not an IPv4 address || services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}} FRONT
+		ipv6_address is "10.8.0.9": this is not an IPv6 address || services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}} FRONT
+		networks.front is not an IPv6 network & front has 10.8.0.0/24; to make networks.front an IPv6 network, write enable_ipv6: true || services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}} FRONT
 		networks.lan is not an IPv4 network; the planned network six has fd00:13::/64 || services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}} // networks: {lan: {ipam: {driver: berth, options: {network: six}}}}
 		# one address for many, a name that is none, one name for two
 		services.web has 2 replicas, but only one address on the network front || services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}} FRONT

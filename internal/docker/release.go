@@ -90,7 +90,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		return err
 	}
 	if src.view == nil {
-		why := errors.New("this daemon reads no engine")
+		why := errors.New("the daemon cannot see a Docker Engine")
 		if src.trouble != nil {
 			why = src.trouble
 		}

@@ -236,8 +236,8 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	d := decoder{B: b}
 	ahead, ok := d.ahead()
 	if !ok {
-		return nil, fmt.Errorf("%w: event %d has the version %x, this Berth reads %x and %x", ErrDamaged, id,
-			b[:min(len(b), 1)], eventVersion, aheadVersion)
+		return nil, fmt.Errorf("%w: event %d has the version %x, but this Berth reads the versions %x and %x",
+			ErrDamaged, id, b[:min(len(b), 1)], eventVersion, aheadVersion)
 	}
 	d.Failed = d.Failed || ahead > id
 	e := &Event{ID: id, Time: EventTime(id - ahead), Verb: Verb(d.Byte()), Actor: d.String(), Space: d.String()}

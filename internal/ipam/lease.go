@@ -253,8 +253,8 @@ func EncodeLease(b []byte, l *Lease) []byte {
 func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d := decoder{B: b}
 	if version := d.Byte(); version != leaseVersion {
-		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads %d", ErrDamaged, addr, version,
-			leaseVersion)
+		return nil, fmt.Errorf("%w: the lease of %s has version %d, but this Berth reads version %d", ErrDamaged, addr,
+			version, leaseVersion)
 	}
 	flags := d.Byte()
 	l := &Lease{Address: addr, Kind: Kind(d.Byte()), ID: d.uvarint(), Guessed: flags&guessedFlag != 0}

@@ -93,13 +93,13 @@ func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 		return nil
 	}
 	if x := sub.Exclusion(gateway); x != nil {
-		return RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded by %s; choose another one", gateway, x).
+		return RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded by %s; choose another gateway", gateway, x).
 			OrAdvise(DoEndExclusion)
 	}
 	if band := sub.StaticBand(gateway); !band.IsZero() {
 		return RefuseAs(IPReserved, ErrInUse,
-			"the gateway %s lies in the static band %s of the subnet %s, which is kept for owners; choose another one",
-			gateway, band, sub.CIDR).OrAdvise(DoModifyStatic)
+			"the gateway %s lies in %s, a static band of the subnet %s; Berth keeps static bands for owners; choose "+
+				"another gateway", gateway, band, sub.CIDR).OrAdvise(DoModifyStatic)
 	}
 	return nil
 }

@@ -95,14 +95,16 @@ var nouns = map[reflect.Type]noun{
 		[][2]string{{"range", "an exclusion has no range; write one like range: 192.0.2.10-192.0.2.99"}}},
 	reflect.TypeFor[ipam.PlannedReservation](): {"a reservation", [][2]string{{"owner", "a reservation has no owner"}}},
 	reflect.TypeFor[ipam.PlannedAddress](): {"an address",
-		[][2]string{{"owner", "an address has no owner"}, {"address", "an address has no address"}}},
+		[][2]string{{"owner", "an entry of addresses has no owner"},
+			{"address", "an entry of addresses has no address; write one like address: 192.0.2.5"}}},
 	reflect.TypeFor[ipam.Link]():           {name: "a link"},
 	reflect.TypeFor[ipam.OwnerRule]():      {name: "a rule for owners"},
 	reflect.TypeFor[ipam.PlannedAccount](): {"an account", [][2]string{{"name", "the account has no name"}}},
 	reflect.TypeFor[ipam.PlannedElasticRange](): {"a range",
-		[][2]string{{"range", "a range has no range; write one like range: 203.0.113.10-203.0.113.20"}}},
+		[][2]string{{"range", "an entry of elastic ranges has no range; write one like range: " +
+			"203.0.113.10-203.0.113.20"}}},
 	reflect.TypeFor[ipam.PlannedElasticAddress](): {"an elastic address",
-		[][2]string{{"address", "an elastic address has no address"}}},
+		[][2]string{{"address", "an entry of elastic addresses has no address; write one like address: 203.0.113.10"}}},
 }
 
 // isShort reports whether a thing can be written as its range alone.

@@ -154,7 +154,7 @@ func TestBadYAML(t *testing.T) {
 		exclusion without range | HEAD   exclusions:\n  - {note: a}\n | 5: an exclusion has no range
 		reservation | HEAD   reservations:\n  - {address: 192.0.2.1}\n  - web\n | 5: a reservation has no owner & 6: a reservation is "web" here
 		until | HEAD   reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n | 5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z & 5: "perhaps" is neither on nor off (true or false, yes or no, 1 or 0)
-		address without one | HEAD   addresses:\n  - {owner: rtr}\n | 5: an address has no address
+		address without one | HEAD   addresses:\n  - {owner: rtr}\n | 5: an entry of addresses has no address
 		address replaced | HEAD   addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n | 5: an address has no key "replaced"
 		type | HEAD   type: automatic\n | 4: "automatic" is not a network type: write manual, dynamic or vip
 		static | HEAD   static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: 192.0.2.1}]\n | 4: static is "192.0.2.8/29" here, and must be a list & 7: invalid range "x" & 7: there is a mapping here, and a single value is expected

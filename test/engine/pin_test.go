@@ -57,7 +57,7 @@ func TestPin(t *testing.T) {
 	t.Log(out)
 	for _, text := range []string{web + ": " + at + " on " + n + " is pinned (cut off for", own + ": " + h.v4("99") +
 		" on " + n + " is pinned: the container already requested it",
-		stopped + ": " + had + " on " + n + " is pinned (the container does not run)"} {
+		stopped + ": " + had + " on " + n + " is pinned (the container is not running)"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("berth pin does not say %q:\n%s", text, out)
 		}

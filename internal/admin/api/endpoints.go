@@ -60,11 +60,11 @@ var (
 	}
 
 	GetSpaces = Endpoint[None, SpaceList]{Name: "spaces", Path: "/v1/spaces", Role: RoleReadOnly,
-		Summary: "List all spaces by name",
+		Summary: "List all spaces, sorted by name",
 	}
 
 	GetNetworks = Endpoint[NetworksRequest, NetworkList]{Name: "networks", Path: "/v1/networks", Role: RoleReadOnly,
-		Summary: "List networks by name",
+		Summary: "List networks, sorted by name",
 	}
 
 	GetNetwork = Endpoint[OfNetwork, ipam.NetworkInfo]{Name: "network", Path: "/v1/networks/{network}",
@@ -76,37 +76,37 @@ var (
 
 	GetNetworkSubnets = Endpoint[PartsRequest, SubnetPlanList]{Name: "networkSubnets",
 		Path: "/v1/networks/{network}/subnets", Role: RoleReadOnly, Tagged: true,
-		Summary: "List the subnets of a network by address",
+		Summary: "List the subnets of a network, sorted by address",
 	}
 
 	GetPools = Endpoint[PartsRequest, PoolList]{Name: "pools", Path: "/v1/networks/{network}/pools",
 		Role: RoleReadOnly, Tagged: true,
-		Summary: "List the pools of a network by address, with their maps",
+		Summary: "List the pools of a network, sorted by address, with their maps",
 	}
 
 	GetExclusions = Endpoint[PartsRequest, ExclusionList]{Name: "exclusions",
 		Path: "/v1/networks/{network}/exclusions", Role: RoleReadOnly, Tagged: true,
-		Summary: "List the exclusions of a network by address",
+		Summary: "List the exclusions of a network, sorted by address",
 	}
 
 	GetReservations = Endpoint[OwnedRequest, ReservationList]{Name: "reservations", Path: "/v1/reservations",
 		Role:    RoleReadOnly,
-		Summary: "List the reserved addresses of all networks by space and address",
+		Summary: "List the reserved addresses of all networks, sorted by space and address",
 	}
 
 	GetNetworkReservations = Endpoint[OwnedRequest, ReservationList]{Name: "networkReservations",
 		Path: "/v1/networks/{network}/reservations", Role: RoleReadOnly, Tagged: true,
-		Summary: "List the reserved addresses of a network by address",
+		Summary: "List the reserved addresses of a network, sorted by address",
 	}
 
 	GetAddresses = Endpoint[OwnedRequest, AddressList]{Name: "addresses", Path: "/v1/addresses", Role: RoleReadOnly,
-		Summary: "List the device addresses of all networks by space and address",
+		Summary: "List the device addresses of all networks, sorted by space and address",
 		Text:    "A device is anything that is not a container, such as a router, a VM or a printer.",
 	}
 
 	GetNetworkAddresses = Endpoint[OwnedRequest, AddressList]{Name: "networkAddresses",
 		Path: "/v1/networks/{network}/addresses", Role: RoleReadOnly, Tagged: true,
-		Summary: "List the device addresses of a network by address",
+		Summary: "List the device addresses of a network, sorted by address",
 	}
 
 	GetEnvironment = Endpoint[EnvironmentRequest, VariableList]{Name: "environment",
@@ -138,7 +138,7 @@ var (
 	}
 
 	GetSubnets = Endpoint[SubnetsRequest, SubnetList]{Name: "subnets", Path: "/v1/subnets", Role: RoleReadOnly,
-		Summary: "List subnets by space and address",
+		Summary: "List subnets, sorted by space and address",
 	}
 
 	GetSubnet = Endpoint[OfSubnet, ipam.SubnetInfo]{Name: "subnet", Path: "/v1/subnets/{id}", Role: RoleReadOnly,
@@ -163,7 +163,7 @@ var (
 // Current state and history.
 var (
 	GetLeases = Endpoint[LeasesRequest, LeaseList]{Name: "leases", Path: "/v1/leases", Role: RoleReadOnly,
-		Summary: "List leases by space, subnet and address",
+		Summary: "List leases, sorted by space, subnet and address",
 	}
 
 	GetWho = Endpoint[ipam.WhoFilter, TenureList]{Name: "who", Path: "/v1/who", Role: RoleReadOnly, Pace: streams,
@@ -201,7 +201,7 @@ var (
 	}
 
 	GetHosts = Endpoint[None, HostList]{Name: "hosts", Path: "/v1/hosts", Role: RoleReadOnly,
-		Summary: "List the hosts that share the store by name, removed hosts last",
+		Summary: "List the hosts that share the store, sorted by name, with removed hosts last",
 	}
 
 	GetHost = Endpoint[HostRequest, ipam.HostInfo]{Name: "host", Path: "/v1/hosts/{name}", Role: RoleReadOnly,
@@ -279,7 +279,7 @@ var (
 // Deploys of projects.
 var (
 	GetDeploys = Endpoint[None, DeployList]{Name: "deploys", Path: "/v1/deploys", Role: RoleReadOnly,
-		Summary: "List the projects with a deploy lock by name",
+		Summary: "List the projects with a deploy lock, sorted by name",
 	}
 
 	GetDeployRuns = Endpoint[DeployRunsRequest, DeployRunList]{Name: "deployRuns", Path: "/v1/deploys/{project}",
@@ -295,7 +295,7 @@ var (
 	}
 
 	GetWorkers = Endpoint[None, WorkerList]{Name: "workers", Path: "/v1/workers", Role: RoleReadOnly,
-		Summary: "List the images and hashes of this host's last worker runs by project and service",
+		Summary: "List the images and hashes of this host's last worker runs, sorted by project and service",
 	}
 )
 
@@ -303,12 +303,12 @@ var (
 var (
 	GetAccounts = Endpoint[None, AccountList]{Name: "accounts", Path: "/v1/accounts", Role: RoleReadOnly,
 		Account: true,
-		Summary: "List the accounts by name",
+		Summary: "List the accounts, sorted by name",
 	}
 
 	GetElastics = Endpoint[ElasticsRequest, ElasticList]{Name: "elastics", Path: "/v1/elastic", Role: RoleReadOnly,
 		Account: true,
-		Summary: "List the elastic addresses that are not free by address",
+		Summary: "List the elastic addresses that are not free, sorted by address",
 	}
 
 	GetElastic = Endpoint[ElasticRequest, ipam.ElasticInfo]{Name: "elastic", Path: "/v1/elastic/{address}",
@@ -319,7 +319,7 @@ var (
 
 	GetRanges = Endpoint[None, ElasticRangeList]{Name: "elasticRanges", Path: "/v1/elastic/ranges",
 		Role:    RoleReadOnly,
-		Summary: "List the ranges of elastic addresses by address",
+		Summary: "List the ranges of elastic addresses, sorted by address",
 	}
 
 	GetElasticCheck = Endpoint[None, ipam.CheckReport]{Name: "checkElastic", Path: "/v1/elastic/check",
@@ -390,7 +390,7 @@ var (
 	}
 
 	GetTokens = Endpoint[None, TokenList]{Name: "tokens", Path: "/v1/tokens",
-		Summary: "List the API tokens by name",
+		Summary: "List the API tokens, sorted by name",
 		Text:    "Only for admins.",
 		Answer:  "The tokens without their secrets. Berth stores only hashes.",
 	}

@@ -110,7 +110,7 @@ func check(r *cli.Run, flags *checkFlags) (report ipam.CheckReport, err error) {
 		return report, nil // another engine cannot replace the daemon's own, even if that is unreachable
 	}
 	if req.View, err = flags.engine.View(r); err != nil {
-		return report, fmt.Errorf("the daemon reads no engine, and this command cannot read one either: %w; name "+
+		return report, fmt.Errorf("the daemon cannot see a Docker Engine, and neither can this command: %w; name "+
 			"another engine with --docker-host", err)
 	}
 	return r.Check(r, req)
@@ -240,7 +240,8 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 func leftOf(r *ipam.CheckReport) error {
 	switch left := len(r.Findings) - r.Repaired; {
 	case r.Engine == ipam.NoEngine:
-		return errors.New("the daemon reads no engine, so Berth compared nothing; name an engine with --docker-host")
+		return errors.New("the daemon cannot see a Docker Engine, so Berth compared nothing; name an engine with " +
+			"--docker-host")
 	case r.Engine != ipam.EngineReachable:
 		return fmt.Errorf("the engine did not answer, so nothing was compared: %s", r.Trouble)
 	case r.Trouble != "":

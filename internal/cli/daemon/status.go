@@ -80,7 +80,7 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 	line("Socket", "%s", socket)
 	kind := st.Store
 	if st.Cluster != nil {
-		kind = "the host's own, bolt"
+		kind = "shared store: etcd; own store: bolt"
 	}
 	line("State", "%s (%s %s)", st.State, kind, st.StoreID)
 	if st.Writable {
@@ -200,8 +200,8 @@ func fullText(networks []ipam.NetworkInfo) string {
 func engineText(w *ipam.WitnessState) string {
 	switch {
 	case w.Engine == ipam.NoEngine:
-		return "Berth reads no engine, so it does not know which containers run; start `berth witness`, or run " +
-			"`berth check`"
+		return "Berth cannot see a Docker Engine, so it does not know which containers run; start `berth witness`, " +
+			"or run `berth check`"
 	case w.Engine == ipam.EngineReachable:
 		version := ""
 		if w.Version != "" {

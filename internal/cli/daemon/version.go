@@ -80,7 +80,7 @@ func versionText(v *versions) string {
 	d := v.Daemon
 	kind := d.Store
 	if kind == "etcd" {
-		kind = "shared: etcd; own: bolt"
+		kind = "shared store: etcd; own store: bolt"
 	}
 	return text + fmt.Sprintf("Daemon:  %s on host %s, process %d, since %s\nSocket:  %s\nState:   %s (%s %s)",
 		d.Version, d.Host, d.PID, cli.LocalTime(d.Started), v.Socket, d.State, kind, d.StoreID)

@@ -112,8 +112,8 @@ var pasts = [...]struct {
 // while says what was being done to an instance that failed, because some of it is done.
 func (t *reporter) while(instance string) string {
 	for _, past := range pasts {
-		if past.do == t.todo[instance] {
-			return " while it was " + past.word
+		if past.do == t.todo[instance] && past.do != rollout.Work {
+			return " while it was being " + past.word
 		}
 	}
 	return ""

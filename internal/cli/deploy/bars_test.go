@@ -46,7 +46,8 @@ func TestDidFailed(t *testing.T) {
 		{Owner: "shop/web/1", Do: rollout.Recreate}, {Owner: "shop/web/2", Do: rollout.Recreate}}}}}
 	p := cli.New("v1")
 	p.Out, p.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	const want = "none of 2 finished; the canary shop/web/1 failed while it was recreated: it ended with exit code 1"
+	const want = "none of 2 finished; the canary shop/web/1 failed while it was being recreated: " +
+		"it ended with exit code 1"
 	failed := rollout.Event{Step: rollout.Failed, Instance: "shop/web/1", Canary: true, Detail: "it ended with exit code 1"}
 	if got := deploy.Did(p, plan, failed); got != want {
 		t.Errorf("it says %q, want %q", got, want)

@@ -176,13 +176,13 @@ func leftOut(notes plan.Notes) (lines []string) {
 	columns := strings.Join(notes.Ignored, ", ")
 	switch {
 	case len(notes.Ignored) == 1:
-		lines = append(lines, "Berth ignores the column "+columns+": it has no such data")
+		lines = append(lines, "Berth ignores the column "+columns+", because it does not store such data")
 	case len(notes.Ignored) > 1:
-		lines = append(lines, "Berth ignores the columns "+columns+": it has no such data")
+		lines = append(lines, "Berth ignores the columns "+columns+", because it does not store such data")
 	}
 	if notes.Prefixes > 0 {
-		lines = append(lines, cli.Counted(notes.Prefixes, "row")+
-			" ignored: prefixes that only contain other prefixes (status: container)")
+		lines = append(lines, "Berth ignores "+cli.Counted(notes.Prefixes, "row")+
+			": prefixes that only contain other prefixes (status: container)")
 	}
 	for _, r := range notes.Renamed {
 		lines = append(lines, fmt.Sprintf("line %d: the %s %q becomes %s: a name has only letters, digits, '_', '.' and '-'",

@@ -27,7 +27,7 @@ func checkCommand() cli.Row {
 		Text: writeFindings,
 		Then: func(r *cli.Run, report *ipam.CheckReport) error {
 			if report.Engine == ipam.NoEngine {
-				r.Note("the daemon reads no engine, so some findings were not checked")
+				r.Note("the daemon cannot see a Docker Engine, so it could not look for all problems")
 			}
 			return leftOf(report)
 		},

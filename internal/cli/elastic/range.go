@@ -9,13 +9,13 @@ import (
 	"berth/internal/ipam"
 )
 
-const rangeAddHelp = `Adds a range of elastic addresses, and prints it: A-B, A+N (N addresses from A on), a CIDR
-of which every address counts, or one address. With --host the range belongs to that host only, and its addresses
-are allocated with --host, too. Ranges must not overlap.
+const rangeAddHelp = `Adds a range of elastic addresses, and prints it. A range is A-B, A+N (N addresses from A
+on), a CIDR of which every address counts, or one address. With --host the range belongs to that host only, and its
+addresses are allocated with --host, too. Ranges must not overlap.
 
 --announce sets the network device at which the host answers for the addresses (ARP, NDP). With none, the default, a
-router sends their packets to the host. --ttl and --on-cut are for hosts that share a store: what a host does with
-the range when it is cut off from the store, and how soon.`
+router sends their packets to the host. --ttl and --on-cut are for hosts that share a store: they set what a host
+does with the range when the host is cut off from the store, and how soon.`
 
 func rangeAddCommand() cli.Row {
 	add := ipam.AddElasticRange{Announce: "none", OnCut: string(ipam.CutWithdraw)}
@@ -59,7 +59,8 @@ func rangeRemoveCommand() cli.Row {
 func rangeListCommand() cli.Row {
 	return cli.Listing[ipam.ElasticRangeInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List ranges",
-			Long:    "Lists the ranges of elastic addresses, with how many addresses of each are not free (ALLOCATED).",
+			Long: "Lists the ranges of elastic addresses. ALLOCATED is the number of addresses in a range that\n" +
+				"are not free.",
 			Example: "  berth elastic range ls\n  berth elastic range ls -q"},
 		Keys: cli.Fields{"host"},
 		Columns: cli.Fields{"Range", "Host",

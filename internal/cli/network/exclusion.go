@@ -16,10 +16,10 @@ func ExclusionCommand() cli.Row {
 		exclusionListCommand(), exclusionRemoveCommand())
 }
 
-const exclusionAddHelp = `Excludes a range, and prints it: A-B, A+N (N addresses from A on), a CIDR or one
-address. Berth assigns no address from it; a request for one needs --force. Held and reserved addresses stay
-with their holders, whom the command names on standard error. Exclusions lie inside their subnet and do not
-overlap.`
+const exclusionAddHelp = `Excludes a range, and prints it. A range is A-B, A+N (N addresses from A on), a CIDR or
+one address. Berth assigns no address from it; a request for one needs --force. Held and reserved addresses stay
+with their holders; the command lists those holders on standard error. Exclusions lie inside their subnet and do
+not overlap.`
 
 func exclusionAddCommand() cli.Row {
 	var add ipam.AddExclusion

@@ -18,9 +18,9 @@ func PoolCommand() cli.Row {
 		poolModifyCommand(), poolRemoveCommand())
 }
 
-const poolAddHelp = `Adds a pool to the subnet that holds its range, and prints the range: A-B, A+N (N
-addresses from A on), a CIDR or one address. With --subnet instead of a range the pool is the whole subnet.
-Pools do not overlap. Pools with the same name are used one after the other.`
+const poolAddHelp = `Adds a pool to the subnet that holds its range, and prints the range. A range is
+A-B, A+N (N addresses from A on), a CIDR or one address. With --subnet instead of a range, the pool is the whole
+subnet. Pools do not overlap. Berth uses pools with the same name one after the other.`
 
 func poolAddCommand() cli.Row {
 	var add ipam.AddPool

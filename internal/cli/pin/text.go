@@ -20,7 +20,7 @@ func wouldPin(place *pin.Pin) string {
 	case place.Runs():
 		return "would be pinned for " + place.Owner + ", and the container would be cut off for a moment"
 	}
-	return "would be pinned for " + place.Owner + "; the container does not run"
+	return "would be pinned for " + place.Owner + "; the container is not running"
 }
 
 // pinnedText describes the result for an endpoint that was not changed.
@@ -34,7 +34,7 @@ func pinnedText(place *pin.Pin) string {
 // cutText returns how long a running container was disconnected.
 func cutText(place *pin.Pin, moved pin.Moved) string {
 	if !place.Runs() {
-		return " (the container does not run)"
+		return " (the container is not running)"
 	}
 	return fmt.Sprintf(" (cut off for %s)", moved.Cut.Round(10*time.Millisecond))
 }

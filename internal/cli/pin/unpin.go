@@ -78,7 +78,7 @@ func (r *pinRun) wouldUnpin(place *pin.Pin) string {
 	case place.Runs():
 		return "would no longer be pinned, and the container would be cut off for a moment"
 	}
-	return "would no longer be pinned; the container does not run"
+	return "would no longer be pinned; the container is not running"
 }
 
 // endReservations ends the reservations of the addresses that a container asked for.

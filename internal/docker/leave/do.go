@@ -133,7 +133,7 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("the engine does not disconnect %s from the Docker network %s; run the command again: %w",
+			return fmt.Errorf("the engine did not disconnect %s from the Docker network %s: %w; run the command again",
 				endpoint.Container, note.Network, err)
 		}
 		say("%s is disconnected from %s", endpoint.Container, note.Network)
@@ -147,7 +147,7 @@ func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...a
 	})
 	if err != nil {
 		return c.reconnect(ctx, note,
-			fmt.Errorf("the engine does not remove the Docker network %s: %w", note.Network, err))
+			fmt.Errorf("the engine did not remove the Docker network %s: %w", note.Network, err))
 	}
 	return nil
 }
@@ -191,11 +191,10 @@ func (c *Connector) create(ctx context.Context, name string, opt *client.Network
 
 // goBack recreates the old network after the engine refused the new one.
 func (c *Connector) goBack(ctx context.Context, note *Note, why error) error {
-	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
+	why = fmt.Errorf("the engine refused the Docker network %s with its own IPAM driver: %w", note.Network, why)
 	if err := c.create(ctx, note.Network, &note.Old); err != nil {
-		return errors.Join(why, fmt.Errorf("and the engine refuses the old network too, so THERE IS NO DOCKER "+
-			"NETWORK %s; "+
-			"fix the cause, and run the command again: %w", note.Network, err))
+		return errors.Join(why, fmt.Errorf("and the engine refused the old network too, so THERE IS NO DOCKER "+
+			"NETWORK %s: %w; fix the cause, and run the command again", note.Network, err))
 	}
 	return c.reconnect(ctx, note, why)
 }
@@ -237,9 +236,8 @@ func (c *Connector) connectAll(ctx context.Context, note *Note, say func(string,
 			})
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s; run the command again, or "+
-				"connect it with `%s`: %w",
-				endpoint.Container, note.Network, endpoint.Command, err))
+			failed = append(failed, fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s: %w; run the command again, or "+
+				"connect the container with `%s`", endpoint.Container, note.Network, err, endpoint.Command))
 			continue
 		}
 		c.Mover().Done(endpoint.ID)

@@ -227,8 +227,8 @@ func (s *judged) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string)
 	if l := s.memory(sub); l != nil {
 		return l.Address, ""
 	}
-	return netip.Addr{}, fmt.Sprintf("%s does not run, and has no reserved or remembered address in %s: start it and "+
-		"then pin it, or give its address with "+
+	return netip.Addr{}, fmt.Sprintf("%s is not running, and has no reserved or remembered address in %s: start it "+
+		"and then pin it, or give its address with "+
 		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.Network, s.pin.Owner)
 }
 

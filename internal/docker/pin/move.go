@@ -138,9 +138,8 @@ func (c *Connector) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr
 }
 
 func lost(ep *Endpoint, addrs []netip.Addr, why error) error {
-	return fmt.Errorf("%s IS NO LONGER ON THE DOCKER NETWORK %s, and the engine does not reconnect it; reconnect it "+
-		"with `%s`: %w",
-		ep.Container, ep.Network, ep.Command(addrs), why)
+	return fmt.Errorf("%s IS NO LONGER ON THE DOCKER NETWORK %s, and the engine did not reconnect it: %w; "+
+		"reconnect it with `%s`", ep.Container, ep.Network, why, ep.Command(addrs))
 }
 
 // Disconnect takes a container off a network. If the engine reports an error and the container is off nevertheless,
@@ -158,7 +157,7 @@ func (c *Connector) Disconnect(ctx context.Context, ep *Endpoint) error {
 	}
 	if off, known := c.isOff(ctx, ep); known && !off {
 		c.mover.Done(ep.ID)
-		return fmt.Errorf("the engine does not disconnect %s from the Docker network %s, where it is unchanged: %w",
+		return fmt.Errorf("the engine did not disconnect %s from the Docker network %s, where it is unchanged: %w",
 			ep.Container, ep.Network, err)
 	}
 	return nil // connecting it again does no harm in any case

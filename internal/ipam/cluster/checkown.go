@@ -37,7 +37,8 @@ func CheckOwn(ctx context.Context, own store.Store) (problems []string, err erro
 func checkQueued(rec store.Record) error {
 	q, err := decodeQueued(rec)
 	if err == nil && q.Pool == (ipam.ID{}) {
-		err = fmt.Errorf("%w: the waiting release %d has no pool", ipam.ErrDamaged, q.Seq)
+		err = fmt.Errorf("%w: the release number %d, which waits for the cluster's store, names no pool",
+			ipam.ErrDamaged, q.Seq)
 	}
 	return err
 }

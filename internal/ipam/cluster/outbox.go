@@ -32,9 +32,10 @@ type queuedRelease struct {
 // decodeQueued reads a queued release. If the record is invalid, the error wraps ErrDamaged.
 func decodeQueued(rec store.Record) (q queuedRelease, err error) {
 	if len(rec.Key) != 9 {
-		return q, fmt.Errorf("%w: the key %x is not the key of a waiting release", ipam.ErrDamaged, rec.Key)
+		return q, fmt.Errorf("%w: the key %x is not the key of a release that waits for the cluster's store",
+			ipam.ErrDamaged, rec.Key)
 	}
-	err = ipam.DecodeJSON("a waiting release", rec.Value, &q)
+	err = ipam.DecodeJSON("a release that waits for the cluster's store", rec.Value, &q)
 	q.Seq = binary.BigEndian.Uint64(rec.Key[1:])
 	return q, err
 }
@@ -259,8 +260,8 @@ func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []
 			}
 			return nil
 		}
-		s.warn(ipam.Help(fmt.Errorf("Berth gave up a waiting release (pool %s, address %s): %w", page[0].Pool,
-			page[0].Address, err), ipam.Advise(ipam.DoRunCheck)))
+		s.warn(ipam.Help(fmt.Errorf("Berth gave up a release that waited for the cluster's store (pool %s, address "+
+			"%s): %w", page[0].Pool, page[0].Address, err), ipam.Advise(ipam.DoRunCheck)))
 		err = nil
 	}
 	if err != nil {

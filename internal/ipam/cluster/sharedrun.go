@@ -145,8 +145,8 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 		}
 		wait := reviewEvery
 		if !isAway(err) && !isUnknown(err) {
-			s.warn(fmt.Errorf("cannot remove old events of the shared store, or finish a release; "+
-				"the next try is in a minute: %w", err))
+			s.warn(fmt.Errorf("housekeeping of the shared store failed (removing old events, finishing removals "+
+				"and releases): %w; the next try is in a minute", err))
 			wait = upkeepAgain
 		}
 		select {

@@ -51,7 +51,7 @@ func TestGA9GatewayOntoExclusion(t *testing.T) {
 		network net1 subnet=192.0.2.0/26,pool static=192.0.2.10-192.0.2.19
 		exclude net1 192.0.2.1-192.0.2.3 note=printers
 		subnet.set net1 192.0.2.0/26 gw=192.0.2.2 ! inuse; is excluded by 192.0.2.1-192.0.2.3 (printers)
-		subnet.set net1 192.0.2.0/26 gw=192.0.2.10 ! inuse; lies in the static band 192.0.2.10-192.0.2.19
+		subnet.set net1 192.0.2.0/26 gw=192.0.2.10 ! inuse; lies in 192.0.2.10-192.0.2.19, a static band
 		subnet.set net1 192.0.2.0/26 gw=192.0.2.5
 		exclude net1 192.0.2.4-192.0.2.6
 		# the gateway that it has
@@ -73,11 +73,11 @@ func TestGA10GatewayIntoBand(t *testing.T) {
 		network.set net1 static=192.0.2.10-192.0.2.19
 		network.set net2 static=198.51.100.10-198.51.100.19
 		network.set net3 static=203.0.113.10-203.0.113.19
-		gateway A ip=192.0.2.10 ! inuse; =IPReserved; the gateway 192.0.2.10 lies in the static band 192.0.2.10-192.0.2.19 of the subnet 192.0.2.0/26; network modify --static
-		attach B net=net1 cidr=192.0.2.0/26 gw=192.0.2.11 ! inuse; lies in the static band
+		gateway A ip=192.0.2.10 ! inuse; =IPReserved; the gateway 192.0.2.10 lies in 192.0.2.10-192.0.2.19, a static band of the subnet 192.0.2.0/26; network modify --static
+		attach B net=net1 cidr=192.0.2.0/26 gw=192.0.2.11 ! inuse; a static band of the subnet
 		gateway A ip=192.0.2.5 -> 192.0.2.5
 		attach B net=net1 cidr=192.0.2.0/26
-		gateway B ip=192.0.2.12 ! inuse; lies in the static band
+		gateway B ip=192.0.2.12 ! inuse; a static band of the subnet
 		gateway C ip=198.51.100.10 -> 198.51.100.10
 		gateway D ip=203.0.113.10 -> 203.0.113.10
 	`}})

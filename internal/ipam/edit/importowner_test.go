@@ -167,7 +167,7 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		  - cidr: 10.0.0.0/24
 		    static:
 		    - 10.0.0.250+10
-		! 7: the static band 10.0.0.250-10.0.1.3: the range 10.0.0.250-10.0.1.3 runs over the end of the subnet 10.0.0.0/24 (10.0.0.255)
+		! 7: the static band 10.0.0.250-10.0.1.3: the range 10.0.0.250-10.0.1.3 goes past the end of the subnet 10.0.0.0/24 (10.0.0.255)
 		=== band nowhere
 		- name: a
 		  static: [10.0.1.0]

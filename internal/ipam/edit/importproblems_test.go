@@ -154,7 +154,7 @@ func TestImportProblems(t *testing.T) {
 		  subnets:
 		  - cidr: 10.0.0.0/24
 		    pools: [10.0.0.250-10.0.1.5]
-		! 6: the range 10.0.0.250-10.0.1.5 runs over the end of the subnet 10.0.0.0/24 (10.0.0.255)
+		! 6: the range 10.0.0.250-10.0.1.5 goes past the end of the subnet 10.0.0.0/24 (10.0.0.255)
 		=== pool name
 		- name: a
 		  subnets:

@@ -65,9 +65,8 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 	case strings.Contains(e.Project, "/"):
 		return ipam.Refuse(ipam.ErrInvalid, "%q is not a project name: it contains a slash", e.Project)
 	case e.Stage != "" && e.Stage != ipam.OrphanSaving && e.Stage != ipam.OrphanRestoring:
-		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot have the stage %q; the stage is %s, %s or empty",
-			e.Volume, e.Stage,
-			ipam.OrphanSaving, ipam.OrphanRestoring)
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot have the stage %q; a stage must be %q, %q or "+
+			"empty", e.Volume, e.Stage, ipam.OrphanSaving, ipam.OrphanRestoring)
 	case e.Stage != "" && e.Of == "":
 		return ipam.Refuse(ipam.ErrInvalid, "the volume %s has the stage %q, but the request does not name the "+
 			"volume that it is a copy of", e.Volume,

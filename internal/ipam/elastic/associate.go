@@ -182,8 +182,8 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 	}
 	if g.sub.CIDR.Contains(known.Address) {
 		return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrOverlap,
-			"%s lies in the subnet %s of its guest on network %s, where nobody could reach it", known.Address,
-			g.sub.CIDR, g.n.Name)
+			"%s lies in %s, the container's own subnet on network %s, so nobody could reach the container at that "+
+				"address; choose an elastic address outside that subnet", known.Address, g.sub.CIDR, g.n.Name)
 	}
 	if account := claimsOf(c.Index()).of(g.namesOf(owner)); account != known.Account {
 		return ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,

@@ -226,7 +226,7 @@ func noGuest(e *ipam.AssociateElastic, owner string) error {
 		on = "network " + e.Network
 	}
 	return ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
-		"%s has no %s address on %s: it has no reservation there and does not run, or runs on the host's own "+
+		"%s has no %s address on %s: it has no reservation there and is not running, or runs on the host's own "+
 			"network; start it, or reserve an address for it", owner, family, on).
 		Advise(ipam.DoListReservations)
 }

@@ -113,8 +113,7 @@ func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, e
 	case ipam.CutWithdraw, ipam.CutKeep:
 		r.OnCut = on
 	default:
-		return nil, ipam.Refuse(ipam.ErrInvalid, "%q is not what a host can do with the range when it is cut off "+
-			"from the store; write %s or %s",
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the action for a host that is cut off is %q, but must be %s or %s",
 			e.OnCut, ipam.CutWithdraw, ipam.CutKeep)
 	}
 	return r, nil

@@ -29,7 +29,7 @@ func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 
 // noSystem refuses a guest on a network in the mode auto that has no system address.
 func noSystem(known *ipam.Elastic, g *guest, owner string) error {
-	why := "the container does not run"
+	why := "the container is not running"
 	if g.host != "" {
 		why = "none was free, or the container has only just started"
 	}

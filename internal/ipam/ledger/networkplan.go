@@ -144,7 +144,7 @@ func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 			return sub, nil
 		default:
 			return nil, ipam.Refuse(ipam.ErrInvalid,
-				"the range %s runs over the end of the subnet %s (%s); give one range for "+
+				"the range %s goes past the end of the subnet %s (%s); give one range for "+
 					"each subnet", r, sub.CIDR, ipam.LastAddr(sub.CIDR))
 		}
 	}
