@@ -104,7 +104,7 @@ func TestSystem(t *testing.T) {
 func TestSystemGivesWay(t *testing.T) {
 	begins(t, auto+`
 		reserve net1 later G9
-		to E0 later ! NoSystemAddress; later; auto; does not run
+		to E0 later ! NoSystemAddress; later; auto; is not running
 		run web
 		soon system -> web S1
 		to E0 web
