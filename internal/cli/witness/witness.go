@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/arrivals"
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/docker/putback"
@@ -73,7 +74,7 @@ func Command() cli.Row {
 				return cli.Usage(r.Cmd, err)
 			}
 			defer connector.Close()
-			w := &onlooker{Run: r, engine: engine, connector: connector, flags: flags, log: log,
+			w := &onlooker{Run: r, engine: engine, connector: connector, arrivals: arrivals.New(arrivals.Here{Engine: engine.URL()}, log), flags: flags, log: log,
 				away: map[string]bool{}}
 			defer w.drop()
 			return w.run()
