@@ -1,8 +1,8 @@
 // Package arrivals announces the IPv4 addresses of containers that have just started, so that their neighbours find
 // them at once: the host, other containers on the bridge, and the LAN of a macvlan network. Engines from 28 on draw a
 // new MAC at each start and announce it themselves. With a remote IPAM driver they announce 0.0.0.0 instead of the
-// address, because they copy the first four of its sixteen bytes (moby, daemon/libnetwork/internal/l2disco/
-// unsol_arp_linux.go). A neighbour would then use the old MAC for up to 45 s. IPv6 is right there.
+// address, because they copy the first four of its sixteen bytes (l2disco/unsol_arp_linux.go in moby's libnetwork). A
+// neighbour would then use the old MAC for up to 45 s. IPv6 is right there.
 //
 // An Announcer (announcer.go) compares each view of the engine with the one before. What it finds, it sends through a
 // Link (link.go), in the frames of internal/arp. Nothing waits for it, and no failure of it matters to anything else.

@@ -25,6 +25,9 @@ It changes one thing in the engine. If several containers start at once, one may
 witness then moves that container to its reserved address right after the start. With --put-back all it also moves
 containers to their last addresses, if the daemon's setting allows that. With --put-back off it moves none.
 
+It announces the addresses of started containers on the host's networks, for which it needs CAP_NET_RAW. Docker 28 and
+newer does that wrongly: the host and other containers might not reach a restarted container for up to a minute.
+
 It runs in the foreground and ends at SIGTERM or SIGINT. It reports each event at once. It reports the whole state at
 its start, after changes, and at least once in each --every. If the engine or the daemon is unreachable, it logs that
 once and retries. Each flag is also an environment variable: --every is BERTH_EVERY, and so on.`
