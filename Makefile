@@ -15,7 +15,7 @@ GOTEST        ?= go test
 SHORT         ?= -short
 UNIT          ?= $$(go list ./... | grep -v /test/cluster)
 # packages with communicating goroutines; the others have none of their own, or are tested as processes
-RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator background cli/deploy cli/seen deploy/rollout drain \
+RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator arrivals background cli/deploy cli/seen deploy/rollout drain \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
 	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
 # the rest of UNIT: .ci/run runs each test once, with or without the race detector

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"berth/internal/admin"
+	"berth/internal/arrivals"
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
 	"berth/internal/docker/putback"
@@ -27,6 +28,7 @@ type observer struct {
 	strangers *neighbours.Listener
 	tokens    func() []ipam.Finding // tokens that expire soon
 	putBack   *putback.Worker       // nil: its file cannot be read
+	arrivals  *arrivals.Announcer
 }
 
 // observe creates the observer. drivers are the engine's names of this daemon.
@@ -41,13 +43,15 @@ func (h *backend) observe(cfg serveConfig, log *logrus.Entry, drivers []string, 
 	if err != nil {
 		return nil, err
 	}
+	arrived := arrivals.New(arrivals.Here{Engine: cfg.dockerHost}, log)
 	witness = docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
 		Drivers: drivers, Roster: h.roster, Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair,
-		Seen: filepath.Join(cfg.state, seenFile), Boot: bootID(), Astray: worker.Tell, Log: log})
+		Seen: filepath.Join(cfg.state, seenFile), Boot: bootID(), Astray: worker.Tell, Viewed: arrived.See,
+		Log: log})
 	if h.cluster != nil {
 		h.cluster.see = witness.View
 	}
-	return &observer{engine: engine, witness: witness, putBack: worker,
+	return &observer{engine: engine, witness: witness, putBack: worker, arrivals: arrived,
 		tokens: func() []ipam.Finding { return tokens.Findings(cfg.host) },
 		shadows: routes.New(routes.Config{Host: cfg.host, Attachments: h.service.Attachments, Leases: h.service.Leases,
 			List: cfg.on.list, Changes: cfg.on.changes, Note: h.service.Note, Log: log}),

@@ -122,6 +122,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 			return look.witness.Run(ctx)
 		},
 		used.Run, tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run,
+		look.arrivals.Run,
 		func(ctx context.Context) error { return look.warn(ctx, log) },
 		func(ctx context.Context) error { return h.ready(ctx, cfg, log, started) })
 	// A container that is put back asks Berth for its address, so these end first.

@@ -57,6 +57,9 @@ func Open(host string) (*Engine, error) {
 	return e, e.renew()
 }
 
+// URL returns the engine's address.
+func (e *Engine) URL() string { return e.host }
+
 // Locked returns the locked containers among those that may send the request. It takes at most a quarter of a second,
 // and knows nothing while the engine's events are not followed.
 func (e *Engine) Locked(ctx context.Context, q ipam.Question) ipam.Locked { return e.locks.ask(ctx, q) }

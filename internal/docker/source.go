@@ -71,6 +71,9 @@ func (w *Witness) readEngine(ctx context.Context) (*ipam.EngineView, error) {
 	}
 	view.Taken = taken
 	w.cfg.Roster.Show(&view)
+	if w.cfg.Viewed != nil {
+		w.cfg.Viewed(&view)
+	}
 	return &view, nil
 }
 

@@ -52,18 +52,19 @@ type Records interface {
 // Config configures a Witness. Service, Host and Log are mandatory.
 type Config struct {
 	Service Records
-	Host    string           // whose leases and attachments are judged
-	Cluster bool             // other hosts have leases and attachments, too, in all spaces but local
-	Engine  *Engine          // nil: only pushed views
-	Drivers []string         // names under which the engine may know this Berth
-	Roster  *Roster          // answers requests; nil: the witness makes one
-	Every   time.Duration    // between checks; 0: only on request
-	Grace   time.Duration    // default: defaultGrace
-	Repair  bool             // each check repairs all that is certain, and not only what runs and what has ended
-	Seen    string           // file that keeps what runs (lastSeen); empty: none
-	Boot    string           // id of the boot of this host
-	Astray  func([]Astray)   // gets the containers to put back after each look and must not wait; nil: nobody
-	Now     func() time.Time // default: time.Now
+	Host    string                 // whose leases and attachments are judged
+	Cluster bool                   // other hosts have leases and attachments, too, in all spaces but local
+	Engine  *Engine                // nil: only pushed views
+	Drivers []string               // names under which the engine may know this Berth
+	Roster  *Roster                // answers requests; nil: the witness makes one
+	Every   time.Duration          // between checks; 0: only on request
+	Grace   time.Duration          // default: defaultGrace
+	Repair  bool                   // each check repairs all that is certain, and not only what runs and what has ended
+	Seen    string                 // file that keeps what runs (lastSeen); empty: none
+	Boot    string                 // id of the boot of this host
+	Astray  func([]Astray)         // gets the containers to put back after each look and must not wait; nil: nobody
+	Viewed  func(*ipam.EngineView) // gets each view of Engine and must not wait; nil: nobody
+	Now     func() time.Time       // default: time.Now
 	Log     *logrus.Entry
 }
 

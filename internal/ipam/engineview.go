@@ -39,6 +39,7 @@ type EngineNetwork struct {
 	// when the engine began to create it, just before it asked for the pools; zero: unknown
 	Created time.Time `json:"created,omitzero"`
 	Link    string    `json:"link,omitempty"` // its bridge on the host, if the engine reports it
+	Parent  string    `json:"-"`              // a macvlan's interface on the host, for who reads the engine itself
 	// its bridge accepts traffic from outside, even to unpublished ports (gateway_mode_ipv4 and _ipv6)
 	Open4   bool              `json:"open_ipv4,omitempty"`
 	Open6   bool              `json:"open_ipv6,omitempty"`

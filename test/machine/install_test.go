@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // `make install` in a clone: the units run in their sandbox, containers have addresses, and the next boot starts
@@ -21,6 +22,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	h.sandboxed()
+	h.learns()
 	h.settled(2)
 	for _, socket := range []string{"/run/docker/plugins/berth.sock root:root 600",
 		"/run/berth/admin.sock root:berth 660"} {
@@ -39,18 +41,43 @@ func TestInstall(t *testing.T) {
 	h.uninstalled()
 }
 
-// sandboxed checks the sandbox as seen by the unit's process.
+// learns checks that the witness's sandbox lets it announce a container that has started again with another MAC, so that
+// the machine reaches it before the kernel itself suspects the old one (after 23 s).
+func (h *Harness) learns() {
+	h.Helper()
+	h.must(h.createNetwork("learns", "berth-mac", "10.9.66.0/24"))
+	h.must(h.startContainers(2, "learns", "learns")) // a bridge without containers makes the kernel forget all MACs
+	all, err := h.back("learns", 2)
+	h.must(err)
+	h.must(h.reach(all))
+	_, err = h.Docker("restart", "learns1")
+	h.must(err)
+	begun := time.Now()
+	h.must(h.reach(all))
+	if took := time.Since(begun); took > 15*time.Second {
+		h.Errorf("the restarted container was reached after %s", took)
+	}
+	_, err = h.Docker("rm", "-f", "learns1", "learns2")
+	h.must(err)
+	_, err = h.Docker("network", "rm", "learns")
+	h.must(err)
+}
+
+// sandboxed checks the sandboxes as seen by the units' processes.
 func (h *Harness) sandboxed() {
 	h.Helper()
-	pid := fmt.Sprint(h.unitPid("berth.service"))
-	status, err := h.In("cat", "/proc/"+pid+"/status")
-	h.must(err)
-	for _, line := range []string{"CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1",
-		"Seccomp:\t2"} {
-		if !strings.Contains(status, line+"\n") {
-			h.Errorf("the daemon's status has no %q:\n%s", line, status)
+	const netRaw = 1 << 13 // CAP_NET_RAW
+	for unit, capabilities := range map[string]int{"berth.service": 0, "berth-witness.service": netRaw} {
+		status, err := h.In("cat", fmt.Sprintf("/proc/%d/status", h.unitPid(unit)))
+		h.must(err)
+		for _, line := range []string{fmt.Sprintf("CapPrm:\t%016x", capabilities),
+			fmt.Sprintf("CapBnd:\t%016x", capabilities), "NoNewPrivs:\t1", "Seccomp:\t2"} {
+			if !strings.Contains(status, line+"\n") {
+				h.Errorf("the status of %s has no %q:\n%s", unit, line, status)
+			}
 		}
 	}
+	pid := fmt.Sprint(h.unitPid("berth.service"))
 	mounts, err := h.In("cat", "/proc/"+pid+"/mountinfo")
 	h.must(err)
 	writable := map[string]bool{}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/arrivals"
 	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
@@ -26,6 +27,7 @@ type onlooker struct {
 	*cli.Run  // its client is nil until the daemon is found
 	engine    *docker.Engine
 	connector *pin.Connector // moves containers
+	arrivals  *arrivals.Announcer
 	flags     witnessFlags
 	log       *logrus.Entry
 
@@ -52,6 +54,7 @@ func (w *onlooker) run() error {
 	w.relay.by = w
 	var following sync.WaitGroup
 	following.Go(func() { w.follow(ctx) })
+	following.Go(func() { _ = w.arrivals.Run(ctx) })
 	defer following.Wait()
 	defer cancel()
 	pause := firstPause
@@ -132,6 +135,7 @@ func (w *onlooker) show() (who string, err error) {
 	if err != nil {
 		return theEngine, err
 	}
+	w.arrivals.See(&view)
 	if err := w.ShowEngine(w, view); err != nil {
 		w.drop()
 		return theDaemon, err

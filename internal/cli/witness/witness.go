@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/arrivals"
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/docker/putback"
@@ -23,6 +24,9 @@ and Berth recognizes containers of an engine before 29.
 It changes one thing in the engine. If several containers start at once, one may not get its reserved address. The
 witness then moves that container to its reserved address right after the start. With --put-back all it also moves
 containers to their last addresses, if the daemon's setting allows that. With --put-back off it moves none.
+
+It announces the addresses of started containers on the host's networks, for which it needs CAP_NET_RAW. Docker 28 and
+newer does that wrongly: the host and other containers might not reach a restarted container for up to a minute.
 
 It runs in the foreground and ends at SIGTERM or SIGINT. It reports each event at once. It reports the whole state at
 its start, after changes, and at least once in each --every. If the engine or the daemon is unreachable, it logs that
@@ -73,7 +77,7 @@ func Command() cli.Row {
 				return cli.Usage(r.Cmd, err)
 			}
 			defer connector.Close()
-			w := &onlooker{Run: r, engine: engine, connector: connector, flags: flags, log: log,
+			w := &onlooker{Run: r, engine: engine, connector: connector, arrivals: arrivals.New(arrivals.Here{Engine: engine.URL()}, log), flags: flags, log: log,
 				away: map[string]bool{}}
 			defer w.drop()
 			return w.run()

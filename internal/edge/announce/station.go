@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 
+	"berth/internal/arp"
+
 	"github.com/mdlayher/packet"
 	"golang.org/x/sys/unix"
 )
@@ -29,14 +31,14 @@ func openStation(name string, heard func(string, net.HardwareAddr, netip.Addr)) 
 	if len(device.HardwareAddr) != 6 {
 		return nil, fmt.Errorf("cannot announce on %s: it is not an Ethernet device", name)
 	}
-	arp, err := packet.Listen(device, packet.Raw, unix.ETH_P_ARP, nil)
+	conn, err := packet.Listen(device, packet.Raw, unix.ETH_P_ARP, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot announce on %s (CAP_NET_RAW is needed): %w", name, err)
 	}
-	s := &station{device: device, arp: arp, heard: heard}
+	s := &station{device: device, arp: conn, heard: heard}
 	s.ndp, err = listenNeighbours(device)
 	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) {
-		return nil, errors.Join(err, arp.Close())
+		return nil, errors.Join(err, conn.Close())
 	}
 	s.ears.Go(s.hearARP)
 	if s.ndp != nil {
@@ -72,9 +74,9 @@ func (s *station) send(a netip.Addr) (int, error) {
 		}
 		return 1, nil
 	}
-	for i, operation := range []uint16{arpRequest, arpReply} {
-		to := &packet.Addr{HardwareAddr: net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
-		_, err := s.arp.WriteTo(arpFrame(operation, s.device.HardwareAddr, a), to)
+	for i, operation := range []arp.Operation{arp.Request, arp.Reply} { // neighbours learn from either
+		to := &packet.Addr{HardwareAddr: arp.Broadcast}
+		_, err := s.arp.WriteTo(arp.Announcement(operation, s.device.HardwareAddr, a), to)
 		if err != nil {
 			return i, fmt.Errorf("cannot announce %s on %s: %w", a, s.device.Name, err)
 		}
@@ -92,7 +94,7 @@ func (s *station) hearARP() {
 		if err != nil {
 			return
 		}
-		mac, a, ok := ARPSender(frame[:n])
+		mac, a, ok := arp.Sender(frame[:n])
 		if ok && !bytes.Equal(mac, s.device.HardwareAddr) {
 			s.heard(s.device.Name, bytes.Clone(mac), a)
 		}
