@@ -118,7 +118,7 @@ func (m *Machine) back(network string, n int) (all map[string]Container, err err
 }
 
 // reach pings each container from the machine's own network, until it answers: an engine from 28 on gives a container
-// a new MAC at each start, and the machine knows the old one for some seconds.
+// a new MAC at each start, which Berth announces within two seconds.
 func (m *Machine) reach(all map[string]Container) error {
 	var addresses []string
 	for name, c := range all {
