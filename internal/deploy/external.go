@@ -25,7 +25,7 @@ func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err 
 			return "", nil
 		}
 		return "", fmt.Errorf("--network %s=%s contradicts the engine, whose network %s has its addresses from the "+
-			"IPAM driver %s; leave --network out, or name that driver with --ipam-driver", n.key, ref, has.Name,
+			"IPAM driver %s; leave out --network, or name that driver with --ipam-driver", n.key, ref, has.Name,
 			has.Driver)
 	}
 	n.describe(has)
@@ -88,7 +88,7 @@ func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref s
 		n.planned = said
 	case n.planned.ID != said.ID:
 		return fmt.Errorf("--network %s=%s contradicts the engine, whose network %s is on the planned network %s; "+
-			"leave --network out", n.key, ref, has.Name, n.planned.Name)
+			"leave out --network", n.key, ref, has.Name, n.planned.Name)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (p *Project) checkPools(n *network, found *problems) {
 			// The override completes an only entry. To several, Compose adds those of the override.
 			found.add(p.problem(at, "%s has no subnet, and the engine refuses such an entry (\"invalid CIDR "+
 				"address\"); "+
-				"write the subnet in it, or move its other keys to the entry of the subnet", at))
+				"add a subnet to this entry, or move its keys to the entry that has the subnet", at))
 			continue
 		}
 		if len(subnets) > 0 { // else the planned network is refused

@@ -45,7 +45,7 @@ func openLastSeen(path, boot string) (lastSeen, error) {
 		err = json.Unmarshal(text, &file)
 	}
 	if err != nil {
-		return seen, fmt.Errorf("cannot read which containers ran before the start: %s: %w", path, err)
+		return seen, fmt.Errorf("cannot read which containers the last daemon saw, from %s: %w", path, err)
 	}
 	seen.text, seen.engine, seen.root = text, file.View.Engine, file.View.Root
 	if file.Boot != boot {

@@ -58,7 +58,7 @@ func (f files) fresh() (bool, error) {
 	if _, err := os.Lstat(f.db); err == nil {
 		return false, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("look for the state: %w", err)
+		return false, fmt.Errorf("cannot look for the state: %w", err)
 	}
 	id, err := f.readID()
 	switch {
@@ -76,13 +76,13 @@ func (f files) fresh() (bool, error) {
 func (f files) create(noSync bool) error {
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
-		return fmt.Errorf("draw a store id: %w", err)
+		return fmt.Errorf("cannot draw a store id: %w", err)
 	}
 	if err := os.Remove(f.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("make the state: %w", err)
+		return fmt.Errorf("cannot make the state: %w", err)
 	}
 	if err := writeEmpty(f.temp, hex.EncodeToString(raw[:]), noSync); err != nil {
-		return fmt.Errorf("make the state: %w", spaceError(err))
+		return fmt.Errorf("cannot make the state: %w", spaceError(err))
 	}
 	return f.install(f.temp)
 }
@@ -90,7 +90,7 @@ func (f files) create(noSync bool) error {
 // install renames a complete and synced file to the state's name and writes its id.
 func (f files) install(from string) error {
 	if err := os.Rename(from, f.db); err != nil {
-		return fmt.Errorf("put the state in its place: %w", err)
+		return fmt.Errorf("cannot rename the new state to its name: %w", err)
 	}
 	return syncDir(filepath.Dir(f.db))
 }

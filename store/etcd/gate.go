@@ -204,6 +204,6 @@ func (s *Store) rollForward(ctx context.Context, shut *shut) {
 	}
 	err := s.finish(ctx, shut.closed, shut.value)
 	if err != nil && ctx.Err() == nil {
-		s.log.Errorf("cannot finish a large update of another host: %v", err)
+		s.log.Errorf("cannot finish a large write to etcd that another host began: %v", err)
 	}
 }

@@ -14,13 +14,13 @@ const maxPage = 1000
 // Page selects a part of a list.
 type Page struct {
 	Most   int    `query:"limit" min:"1" max:"1000" default:"1000" doc:"Maximum number in one answer."`
-	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
+	Cursor string `query:"after" doc:"The value of the field next of an earlier answer. The list continues there."`
 }
 
 // WholeOrPage is a Page of a list that is complete unless a page is requested.
 type WholeOrPage struct {
 	Most   int    `query:"limit" min:"1" max:"1000" doc:"Maximum number in one answer. Without limit and after, all."`
-	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
+	Cursor string `query:"after" doc:"The value of the field next of an earlier answer. The list continues there."`
 }
 
 // Whole reports whether no page is requested.

@@ -67,8 +67,8 @@ func AdoptCommand() cli.Row {
 			cli.FormatFlag(&flags.edit.Format, "the result of the import")),
 		Run: func(r *cli.Run) error {
 			if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || r.Given("format")) {
-				return r.Usagef("-o writes a document and imports nothing; leave --dry-run and " +
-					"--format out")
+				return r.Usagef("-o writes a document and imports nothing; leave out --dry-run and " +
+					"--format")
 			}
 			show, err := cli.NewObject[ipam.ImportReport](r, flags.edit.Format)
 			if err != nil {

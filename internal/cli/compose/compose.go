@@ -76,7 +76,7 @@ func Command() cli.Row {
 					"current docker context, or "+docker.DefaultHost+"; none: ask no engine)")),
 		Run: func(r *cli.Run) error {
 			if flags.release && r.Given("output") {
-				return r.Usagef("--release writes no file; leave -o out")
+				return r.Usagef("--release writes no file; leave out -o")
 			}
 			return compose(r, flags)
 		}}

@@ -42,7 +42,7 @@ func (f *adoptFlags) fit(r *cli.Run) error {
 	case len(r.Args) > 0:
 		return r.Usagef("give either a Docker network or --project, not both")
 	case r.Given("name"):
-		return r.Usagef("Berth plans the networks of a project under their names in Docker; leave --name out")
+		return r.Usagef("Berth plans the networks of a project under their names in Docker; leave out --name")
 	case f.edit.DryRun && f.file != "":
 		return r.Usagef("--dry-run writes nothing; leave -o out")
 	}

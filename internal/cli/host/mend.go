@@ -108,13 +108,13 @@ func mendText(r *ipam.MendReport) string {
 	}
 	switch {
 	case r.DryRun && len(r.Missing) > 0:
-		line("after that, Berth gives no addresses until these hosts have mended too: %s",
+		line("after that, Berth gives no addresses until the same is done on these hosts: %s",
 			strings.Join(r.Missing, ", "))
 	case r.DryRun:
 		line("after that, no other host has to mend, and Berth gives addresses again")
 	case len(r.Missing) > 0:
-		line("host %s is done; Berth gives no addresses until these hosts have mended too: %s. Run `berth state mend "+
-			"--yes` there, or name a host that is off for good with --gone", r.Host, strings.Join(r.Missing, ", "))
+		line("host %s is done; Berth gives no addresses until the same is done on these hosts: %s. Run `berth state "+
+			"mend --yes` there. If one is off for good, name it with --gone", r.Host, strings.Join(r.Missing, ", "))
 	default:
 		line("host %s is done, and so are all other hosts", r.Host)
 	}

@@ -162,7 +162,7 @@ func (req eventsRequest) filter(r *cli.Run, out *cli.Output) (f ipam.EventFilter
 	case req.follow && req.until != "":
 		return f, errors.New("--follow shows new events, --until past events; give only one of the two flags")
 	case req.follow && (out.Watched() || out.IsSorted()):
-		return f, errors.New("--follow shows each event as it happens; leave --watch and --sort out")
+		return f, errors.New("--follow shows each event as it happens; leave out --watch and --sort")
 	case req.last < 0 || req.last > api.MaxEvents:
 		return f, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents)
 	case r.Given("last"):

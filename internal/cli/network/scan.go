@@ -42,7 +42,7 @@ func scanCommand() cli.Row {
 				cli.Flag(&record, "record", "take each address that answers and has no holder for a device")}},
 		Once: func() error {
 			if record {
-				return errors.New("--record takes addresses only once; leave --watch out")
+				return errors.New("--record works with one scan only; leave out --watch")
 			}
 			return nil
 		},

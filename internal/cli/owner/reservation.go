@@ -23,7 +23,7 @@ func ReservationCommand() cli.Row {
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one per line. Only an endpoint of
 that name or MAC gets them. A MAC works only if the driver asks for MACs (berth serve --mac-socket). --ip is
-an address, pool (any pool, the default), or the name of a pool. Repeat --ip, or use ip0=...,ip1=..., for
+an address, the name of a pool, or the word pool for any pool (the default). Repeat --ip, or use ip0=...,ip1=..., for
 several addresses. Existing reservations stay, so a second run prints the same addresses.
 
 --note describes the reservation in one line of at most 200 characters; berth reservation ls --format wide
@@ -109,12 +109,12 @@ func parseLife(text string) (ipam.Duration, error) {
 	return d, nil
 }
 
-const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints
-the owner. Held addresses stay with their holders. Instead of network and owner you can pass addresses, as
+const reservationRemoveHelp = `Ends the reservations of an owner in a network (with --ip only that of the address),
+and prints the owner. Held addresses stay with their holders. Instead of network and owner you can pass addresses, as
 berth reservation ls -q prints them.
 
---everywhere ends all reservations of an owner, also in removed subnets, releases the addresses that it has by
-berth address take, and prints all these addresses. It is no error if there are none. --under includes all
+--everywhere ends all reservations of an owner, also in removed subnets, releases the addresses that were taken
+for the owner with berth address take, and prints all these addresses. It is no error if there are none. --under includes all
 owners below it. --replaced ends only replaced reservations (berth reservation add --replace) of owners that
 hold their new address.`
 

@@ -107,7 +107,7 @@ func (f *pinFlags) fit(r *cli.Run) error {
 		return errors.New("no containers are named: name them, or use --network or --project to name all containers " +
 			"of one")
 	case f.check && (f.dryRun || f.yes || f.loseMAC):
-		return errors.New("--check changes nothing; leave --dry-run, --yes and --lose-mac out")
+		return errors.New("--check changes nothing; leave out --dry-run, --yes and --lose-mac")
 	}
 	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
 		if !f.check && r.Given(flag) {

@@ -20,10 +20,10 @@ func TestJudge(t *testing.T) {
 		running | | 5s | 5s | true <nil>
 		running | | 2m | 5s | true <nil>
 		paused | | 59s | 5s | false <nil>
-		paused | | 1m | 5s | false it is paused, and does not run after 1m0s
+		paused | | 1m | 5s | false it is still not running after 1m0s; its state is paused
 		paused | | 1m | 2m | false <nil>
-		paused | | 2m | 2m | false it is paused, and does not run after 2m0s
-		created | | 1m | 5s | false it is created, and does not run after 1m0s
+		paused | | 2m | 2m | false it is still not running after 2m0s; its state is paused
+		created | | 1m | 5s | false it is still not running after 1m0s; its state is created
 		running | starting | 59s | 5s | false <nil>
 		running | starting | 1m | 5s | false its healthcheck has not reported it as healthy within 1m0s
 		running | healthy | 0s | 5s | true <nil>

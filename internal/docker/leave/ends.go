@@ -70,7 +70,7 @@ func EndPlan(notes []*Note, id, host string, rec *pin.Records) {
 		}
 		on[0].loses("the subnet %s ends with the plan, because it is not a subnet of the Docker network", sub.CIDR)
 		for k := range keptBy(rec, sub, host) {
-			on[0].loses("%s: it ends with the subnet %s", k.what, sub.CIDR)
+			on[0].loses("Berth forgets %s, together with the subnet %s", k.what, sub.CIDR)
 		}
 	}
 	for i := range rec.Reservations {

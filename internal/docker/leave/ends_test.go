@@ -34,7 +34,7 @@ func TestEnds(t *testing.T) {
 	}
 	EndPlan([]*Note{note}, id.String(), "a", rec)
 	if want := []string{"the subnet fd00:9::/64 ends with the plan, because it is not a subnet of the Docker network",
-		"fd00:9::5, reserved for db: it ends with the subnet fd00:9::/64",
+		"Berth forgets fd00:9::5, reserved for db, together with the subnet fd00:9::/64",
 		"the reservation of phone ends with the plan, because it has no address"}; !reflect.DeepEqual(note.Lost, want) {
 		t.Errorf("lost is %q", note.Lost)
 	}

@@ -34,14 +34,14 @@ func watchDevices(ctx context.Context, existing bool) (*devices, error) {
 		netlink.AddrSubscribeOptions{ErrorCallback: unclear})
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("cannot follow the addresses of devices: %w", err)
+		return nil, fmt.Errorf("cannot watch the addresses of network devices: %w", err)
 	}
 	err = netlink.LinkSubscribeWithOptions(w.links, ctx.Done(),
 		netlink.LinkSubscribeOptions{ErrorCallback: unclear, ListExisting: existing})
 	if err != nil {
 		end()
 		go drain(w.addresses)
-		return nil, fmt.Errorf("cannot follow the devices: %w", err)
+		return nil, fmt.Errorf("cannot watch the network devices of this host: %w", err)
 	}
 	return w, nil
 }

@@ -114,8 +114,8 @@ func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) 
 		switch {
 		case at.Host != info.Host && info.Host != "" && c.Member() != nil:
 			if at.InForce {
-				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + at.Host +
-					", which has not confirmed yet that it stopped answering"}
+				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "the edge of host " + at.Host +
+					" may still answer for this address; Berth waits until it confirms that it has stopped"}
 			}
 		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or only staged
 		case info.Applied == nil || at.Host == info.Host:
