@@ -86,7 +86,7 @@ func (p *project) refuses(says func(string, ...string) map[string]string) {
 	p.write(wrongFile, says("3", "90", "90", "90"))
 	p.docker("pause", p.containerOf("any", 2))
 	words := []string{
-		":8: services.any.x-berth.upgrade is not known", ":11: " + p.name + "/taken/1 on networks.front: " +
+		":8: services.any.x-berth.upgrade is not a known key", ":11: " + p.name + "/taken/1 on networks.front: " +
 			p.v4("90") + " is held by printer",
 		"(1 wanted, 0 free)", p.name + "/any/3 on networks.front: ",
 		"cannot be reached: it is paused; run `berth check`", "there are 4 problems",
