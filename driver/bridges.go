@@ -83,7 +83,7 @@ func subnetsOn(link netlink.Link) ([]netip.Prefix, error) {
 func dockerSubnets(host []Bridge, networks []ipam.EngineNetwork, live bool) (all []ipam.DockerSubnet) {
 	known := map[string]bool{}
 	for _, n := range networks {
-		link := bridgeOf(&n)
+		link := n.Bridge()
 		known[link] = true
 		for _, sub := range n.Subnets {
 			all = append(all, ipam.DockerSubnet{CIDR: sub.CIDR, Network: n.Name, Link: link,
@@ -100,14 +100,6 @@ func dockerSubnets(host []Bridge, networks []ipam.EngineNetwork, live bool) (all
 		}
 	}
 	return all
-}
-
-// bridgeOf returns the name of a network's bridge. The engine reports it only if a user chose it.
-func bridgeOf(n *ipam.EngineNetwork) string {
-	if n.Link == "" && len(n.ID) >= 12 {
-		return "br-" + n.ID[:12]
-	}
-	return n.Link
 }
 
 // isEngines reports whether an IPAM driver is the engine's own.

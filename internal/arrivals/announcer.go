@@ -10,7 +10,6 @@ package arrivals
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -97,15 +96,16 @@ func (a *Announcer) See(view *ipam.EngineView) {
 	}
 }
 
-// devicesOf returns the interfaces of the networks of a view, by the network's id. An ipvlan has its parent's MAC, which
-// never changes. A swarm's networks have no interface in the host's namespace.
+// devicesOf returns the interfaces of the networks of a view, by the network's id. An ipvlan has its parent's MAC,
+// which never changes. A swarm's networks have no interface in the host's namespace.
 func devicesOf(view *ipam.EngineView) map[string]device {
 	all := map[string]device{}
-	for _, n := range view.Networks {
+	for i := range view.Networks {
+		n := &view.Networks[i]
 		var on device
 		switch n.Kind {
 		case "bridge":
-			on = device{cmp.Or(n.Link, "br-"+n.ID[:min(12, len(n.ID))]), true}
+			on = device{n.Bridge(), true}
 		case "macvlan":
 			on.name = n.Parent
 		}
@@ -185,8 +185,8 @@ func (a *Announcer) send(on device, all []arrival) {
 		"network, with CAP_NET_RAW", err)
 }
 
-// framesFor returns the frames that announce an address. The first one is for all others on the network. The host itself
-// does not receive what it sends on its bridge. So the second one asks the container, and the host learns from the
+// framesFor returns the frames that announce an address. The first one is for all others on the network. The host
+// itself does not receive what it sends on its bridge. So the second one asks the container, and the host learns from the
 // answer.
 func framesFor(one arrival, bridge bool, own net.HardwareAddr) [][]byte {
 	mac := net.HardwareAddr(bytes.Clone(one.mac[:]))

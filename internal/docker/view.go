@@ -103,20 +103,6 @@ func linkOf(n *network.Network) string {
 	return n.Options[optBridge]
 }
 
-// The engine's macvlan driver, and the option that names its interface in the host.
-const (
-	macvlanDriver = "macvlan"
-	optParent     = "parent"
-)
-
-// parentOf returns the name of a macvlan network's interface in the host, or empty if the engine does not report it.
-func parentOf(n *network.Network) string {
-	if n.Driver != macvlanDriver {
-		return ""
-	}
-	return n.Options[optParent]
-}
-
 // driverName removes the tag :latest, which managed plugins get by default.
 func driverName(s string) string { return strings.TrimSuffix(s, ":latest") }
 
@@ -181,7 +167,7 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
 	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver,
-		Swarm: n.Scope == "swarm", Created: n.Created, Link: linkOf(n), Parent: parentOf(n),
+		Swarm: n.Scope == "swarm", Created: n.Created, Link: linkOf(n), Parent: n.Options["parent"],
 		Open4: n.Options[optGateway4] == openGateway,
 		Open6: n.Options[optGateway6] == openGateway, Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {

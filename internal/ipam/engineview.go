@@ -39,12 +39,20 @@ type EngineNetwork struct {
 	// when the engine began to create it, just before it asked for the pools; zero: unknown
 	Created time.Time `json:"created,omitzero"`
 	Link    string    `json:"link,omitempty"` // its bridge on the host, if the engine reports it
-	Parent  string    `json:"-"`              // a macvlan's interface on the host, for who reads the engine itself
+	Parent  string    `json:"-"`              // its option parent, such as a macvlan's interface on the host
 	// its bridge accepts traffic from outside, even to unpublished ports (gateway_mode_ipv4 and _ipv6)
 	Open4   bool              `json:"open_ipv4,omitempty"`
 	Open6   bool              `json:"open_ipv6,omitempty"`
 	Options map[string]string `json:"options,omitempty"` // --ipam-opt
 	Subnets []EngineSubnet    `json:"subnets"`
+}
+
+// Bridge returns the name of a bridge network's interface on the host. The engine reports it only if a user chose it.
+func (n *EngineNetwork) Bridge() string {
+	if n.Link == "" && len(n.ID) >= 12 {
+		return "br-" + n.ID[:12]
+	}
+	return n.Link
 }
 
 // DockerPlace is the subnet of a Berth network that a Docker network uses.
