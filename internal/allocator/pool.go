@@ -238,11 +238,6 @@ func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*i
 	return sub, c.SetNetwork(n.ID, n)
 }
 
-// stageWords say in refusals what is being done to an incomplete network.
-var stageWords = map[ipam.Stage]string{
-	ipam.Arriving: "imported", ipam.Leaving: "removed", ipam.Moving: "copied between stores",
-}
-
 // joinSubnet prepares an existing subnet for one more attachment. The caller writes its record.
 func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ipam.Subnet, error) {
 	sub := *found
@@ -254,7 +249,7 @@ func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ip
 	}
 	if n.Stage != "" {
 		return nil, ipam.Refuse(ipam.ErrInUse, "the subnet %s belongs to network %s, which is being %s; try again "+
-			"when that is done", sub.CIDR, n.Name, stageWords[n.Stage])
+			"when that is done", sub.CIDR, n.Name, n.Stage.Being())
 	}
 	planned := n.Planned || req.Network != "" || req.Pool != ""
 	if err := checkTerms(c, &req, &sub, planned); err != nil {

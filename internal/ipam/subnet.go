@@ -79,6 +79,19 @@ const (
 	Moving   Stage = "moving"   // it is being copied to or from another store
 )
 
+// Being returns what a refusal says of such a network: it is being imported, removed or copied.
+func (s Stage) Being() string {
+	switch s {
+	case Arriving:
+		return "imported"
+	case Leaving:
+		return "removed"
+	case Moving:
+		return "copied between stores"
+	}
+	return string(s)
+}
+
 // Link is a network's L2 attachment on one host. It is only stated, shown and exported: Berth connects nothing.
 type Link struct {
 	Host string `json:"host"`

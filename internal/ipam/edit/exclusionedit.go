@@ -76,20 +76,20 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 // answererText names who may have answered for an address.
 func answererText(l *ipam.Lease) string {
 	if l.Held() || l.Reservation != nil {
-		holds, _ := keeps(l)
-		return holds
+		has, _ := holding(l)
+		return has
 	}
 	return fmt.Sprintf("%s was held by %s until %s; that holder may have answered", l.Address, l.Holder(),
 		l.Released.Format("2006-01-02 15:04:05 MST"))
 }
 
 func keeperText(l *ipam.Lease) string {
-	holds, keeps := keeps(l)
-	return holds + ". " + keeps + ", nobody gets it"
+	has, keeps := holding(l)
+	return has + ". " + keeps + ", nobody gets it"
 }
 
-// keeps says who has an address, and that its exclusion leaves it to them.
-func keeps(l *ipam.Lease) (holds, keeps string) {
+// holding says who has an address, and that its exclusion leaves it to them.
+func holding(l *ipam.Lease) (has, keeps string) {
 	switch {
 	case l.Reservation == nil:
 		return fmt.Sprintf("%s is held by %s", l.Address, l.Holder()),
