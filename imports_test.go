@@ -146,8 +146,8 @@ var mayImport = map[string][]string{
 	"internal/cli/names": {"internal/admin/client", "internal/cli", "internal/dns", "internal/ipam"},
 	"internal/cli/seen":  {"internal/admin/api", "internal/admin/client", "internal/cli"},
 	"internal/cli/witness": {
-		"internal/admin/api", "internal/admin/client", "internal/arrivals", "internal/cli", "internal/docker", "internal/docker/pin",
-		"internal/docker/putback", "internal/ipam",
+		"internal/admin/api", "internal/admin/client", "internal/arrivals", "internal/cli", "internal/docker",
+		"internal/docker/pin", "internal/docker/putback", "internal/ipam",
 	},
 	"cmd/berth": {
 		"driver", "internal/admin", "internal/admin/api", "internal/admin/client", "internal/admin/relay",

@@ -136,7 +136,8 @@ func TestBadPages(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
 	// The cursor is of another list.
-	h.plays(t, `GET /v1/addresses?after=$CURSOR -> 400 is not the field \"next\"`, "$CURSOR", ownerCursor("net1", "web"))
+	h.plays(t, `GET /v1/addresses?after=$CURSOR -> 400 is not the field \"next\"`,
+		"$CURSOR", ownerCursor("net1", "web"))
 	for _, target := range []string{"/v1/networks", "/v1/subnets", "/v1/leases", "/v1/reservations", "/v1/addresses",
 		"/v1/networks/net1/subnets", "/v1/networks/net1/pools", "/v1/networks/net1/exclusions",
 		"/v1/networks/net1/reservations"} {

@@ -429,7 +429,8 @@ func TestRenewal(t *testing.T) {
 	}
 	must(t, lab.WritePair(w.ca.daemon(t, "mended"), w.files.Cert, w.files.Key))
 	served("mended")
-	if log := w.logged.String(); strings.Count(log, "cannot be read") != 2 || strings.Count(log, "read the changed certificates") != 2 {
+	log := w.logged.String()
+	if strings.Count(log, "cannot be read") != 2 || strings.Count(log, "read the changed certificates") != 2 {
 		t.Errorf("the log:\n%s", log)
 	}
 

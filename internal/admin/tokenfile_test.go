@@ -121,7 +121,8 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	if _, err := all.create(other, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
 		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
 	}
-	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "would accept it again after a restart") {
+	const again = "would accept it again after a restart"
+	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), again) {
 		t.Errorf("removed, and not from the file: %v", err)
 	}
 	if _, p := all.caller(made.Token); p == nil {

@@ -128,7 +128,8 @@ func TestAnnouncements(t *testing.T) {
 	}{
 		{name: "another MAC on a bridge",
 			before: []string{id + " 10.0.0.2 " + old}, after: []string{id + " 10.0.0.2 " + new},
-			want: []string{"br-0123456789ab claims 10.0.0.2 for " + new, "br-0123456789ab asks " + new + " for 10.0.0.2"}},
+			want: []string{"br-0123456789ab claims 10.0.0.2 for " + new,
+				"br-0123456789ab asks " + new + " for 10.0.0.2"}},
 		{name: "a new endpoint on a bridge with a name", after: []string{"named 10.0.0.2 " + new},
 			want: []string{"br0 claims 10.0.0.2 for " + new, "br0 asks " + new + " for 10.0.0.2"}},
 		{name: "another MAC on a macvlan: the host is no neighbour",
@@ -230,7 +231,8 @@ func TestFailure(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		all := hook.AllEntries()
-		if len(all) != 1 || all[0].Level != logrus.WarnLevel || !strings.Contains(all[0].Message, "no permission; on Docker 28") {
+		if len(all) != 1 || all[0].Level != logrus.WarnLevel ||
+			!strings.Contains(all[0].Message, "no permission; on Docker 28") {
 			t.Errorf("logged %d times: %+v", len(all), all)
 		}
 	})

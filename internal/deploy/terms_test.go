@@ -162,8 +162,8 @@ networks:
 		"24: services.web.x-berth.snapshot.timeout is soon",
 		"25: services.web.x-berth.elastic is one address, but services.web has 3 replicas",
 		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
-		"26: services.web.x-berth.colour is not a known key; x-berth can have addresses, drain, egress_only, elastic, " +
-			"snapshot, update, worker and workers",
+		"26: services.web.x-berth.colour is not a known key; x-berth can have addresses, drain, egress_only, " +
+			"elastic, snapshot, update, worker and workers",
 		"31: services.db.x-berth.egress_only needs an elastic address, but services.db has none",
 		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
 			"services.db.networks.front.ipv4_address gives another",

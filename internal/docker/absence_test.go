@@ -304,8 +304,8 @@ func TestAbsence(t *testing.T) {
 }
 
 // TestUnnamedLease: an engine without names, and Berth ended before it was shown who has an address. The lease names
-// nobody. The only container with that address in its configuration gets it again; of two, neither does before the grace
-// period is over.
+// nobody. The only container with that address in its configuration gets it again; of two, neither does before the
+// grace period is over.
 func TestUnnamedLease(t *testing.T) {
 	for _, row := range []struct {
 		name   string

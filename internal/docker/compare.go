@@ -71,7 +71,8 @@ func (c *comparison) add(f finding, format string, args ...any) {
 	f.Host, f.Detail = c.view.Host, fmt.Sprintf(format, args...)
 	if c.rec.other && f.sure && f.Kind != ipam.UncoveredAddress {
 		f.sure = false
-		f.Detail += "; but Berth's records are of another engine, so Berth ends no record only because this engine lacks it"
+		f.Detail += "; but Berth's records are of another engine, so Berth ends no record only because this engine " +
+			"lacks it"
 	}
 	if n := c.foreign[f.Subnet]; f.slow && n != nil {
 		f.sure = false

@@ -197,7 +197,8 @@ func TestChangingDirectory(t *testing.T) {
 			strings.TrimPrefix(e.Message, "this file does not run as a hook: it"))
 	}
 	if want := []string{"dir is not a regular file", "link is not a regular file",
-		"text is not executable: chmod +x it", "writable is writable for users other than its owner: chmod go-w it"}; !slices.Equal(told, want) {
+		"text is not executable: chmod +x it",
+		"writable is writable for users other than its owner: chmod go-w it"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	must(t, os.Chmod(filepath.Join(h.dir, "text"), 0o755))

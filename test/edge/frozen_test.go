@@ -173,8 +173,9 @@ func takenOver(t *testing.T, w *watch, p *process, round int, killed bool) *proc
 		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		p.signal(syscall.SIGCONT)
 		for range 3 {
-			if p.lines.Scan(); !strings.Contains(p.lines.Text(), "nil") && !strings.Contains(p.lines.Text(), "expired") {
-				t.Errorf("round %d: it answered %q to an order of before", round, p.lines.Text())
+			p.lines.Scan()
+			if said := p.lines.Text(); !strings.Contains(said, "nil") && !strings.Contains(said, "expired") {
+				t.Errorf("round %d: it answered %q to an order of before", round, said)
 			}
 		}
 	}

@@ -105,7 +105,8 @@ func TestLeave(t *testing.T) {
 	if _, _, aliases := h.asks(web, n); !slices.Contains(aliases, "www") {
 		t.Errorf("%s has the aliases %v", web, aliases)
 	}
-	h.berthRefuses([]string{"this Berth gives addresses to no Docker network"}, "leave", n, "--yes", "--docker-host", h.Engine.URL(),
+	h.berthRefuses([]string{"this Berth gives addresses to no Docker network"}, "leave", n, "--yes",
+		"--docker-host", h.Engine.URL(),
 		"--note-dir", notes)
 }
 

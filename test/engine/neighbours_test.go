@@ -9,8 +9,8 @@ import (
 	"berth/test/lab"
 )
 
-// Neighbours reach a container at once after it has started again, also where it has another MAC: on engines from 28 on,
-// which draw one at each start, and with the driver that asks for MACs on older ones. Without Berth's announcement the
+// Neighbours reach a container at once after it has started again, also where it has another MAC: on engines from 28
+// on, which draw one at each start, and with the driver that asks for MACs on older ones. Without Berth's announcement the
 // host and other containers use the old MAC for up to 45 s.
 func TestNeighboursLearn(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,8 @@ func TestNeighboursLearn(t *testing.T) {
 // 23 s: it trusts it for 15 s, then waits 5 s and asks for 3 s.
 const soon = 15 * time.Second
 
-// reached waits until the host and a container reach an address, and returns how long that took. Both then know its MAC.
+// reached waits until the host and a container reach an address, and returns how long that took. Both then know its
+// MAC.
 func (h *Harness) reached(peer, addr string) time.Duration {
 	h.Helper()
 	busybox, err := lab.Tool("busybox")

@@ -127,7 +127,10 @@ func (m *Machine) reach(all map[string]Container) error {
 		}
 		addresses = append(addresses, c.Address)
 	}
-	script := `for a; do for try in $(seq 10); do busybox ping -c 1 -W 2 $a >/dev/null && continue 2; done; echo $a; done`
+	script := `for a; do
+		for try in $(seq 10); do busybox ping -c 1 -W 2 $a >/dev/null && continue 2; done
+		echo $a
+	done`
 	silent, err := m.In(append([]string{"sh", "-c", script, "sh"}, addresses...)...)
 	if err == nil && silent != "" {
 		err = fmt.Errorf("no echo from %s", strings.Join(strings.Fields(silent), ", "))

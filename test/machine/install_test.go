@@ -41,8 +41,8 @@ func TestInstall(t *testing.T) {
 	h.uninstalled()
 }
 
-// learns checks that the witness's sandbox lets it announce a container that has started again with another MAC, so that
-// the machine reaches it before the kernel itself suspects the old one (after 23 s).
+// learns checks that the witness's sandbox lets it announce a container that has started again with another MAC, so
+// that the machine reaches it before the kernel itself suspects the old one (after 23 s).
 func (h *Harness) learns() {
 	h.Helper()
 	h.must(h.createNetwork("learns", "berth-mac", "10.9.66.0/24"))

@@ -40,10 +40,10 @@ func address(q ipam.LANAsk) ipam.LANAnswer {
 // Without an edge, the answer also says that the interface is missing, and each thing once.
 func TestNoEdge(t *testing.T) {
 	for _, c := range []struct{ parent, says string }{
-		{"lo", "cannot send a request to the LAN on lo: no edge is connected on this host, and only an edge can use its LANs: " +
-			"start berth edge (systemctl enable --now berth-edge.service)"},
-		{"nosuchif0", "cannot send a request to the LAN on nosuchif0: no edge is connected on this host, and only an edge can " +
-			"use its LANs: start berth edge (systemctl enable --now berth-edge.service); and this host has no interface " +
+		{"lo", "cannot send a request to the LAN on lo: no edge is connected on this host, and only an edge can use " +
+			"its LANs: start berth edge (systemctl enable --now berth-edge.service)"},
+		{"nosuchif0", "cannot send a request to the LAN on nosuchif0: no edge is connected on this host, and only an " +
+			"edge can use its LANs: start berth edge (systemctl enable --now berth-edge.service); and this host has no interface " +
 			"nosuchif0 (`ip link` lists its interfaces)"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ func ReservationCommand() cli.Row {
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one per line. Only an endpoint of
 that name or MAC gets them. A MAC works only if the driver asks for MACs (berth serve --mac-socket). --ip is
-an address, the name of a pool, or the word pool for any pool (the default). Repeat --ip, or use ip0=...,ip1=..., for
-several addresses. Existing reservations stay, so a second run prints the same addresses.
+an address, the name of a pool, or the word pool for any pool (the default). Repeat --ip, or use
+ip0=...,ip1=..., for several addresses. Existing reservations stay, so a second run prints the same addresses.
 
 --note describes the reservation in one line of at most 200 characters; berth reservation ls --format wide
 shows it. Run the command again with the same --ip to replace the note; an empty note removes it.
@@ -114,8 +114,8 @@ and prints the owner. Held addresses stay with their holders. Instead of network
 berth reservation ls -q prints them.
 
 --everywhere ends all reservations of an owner, also in removed subnets, releases the addresses that were taken
-for the owner with berth address take, and prints all these addresses. It is no error if there are none. --under includes all
-owners below it. --replaced ends only replaced reservations (berth reservation add --replace) of owners that
+for the owner with berth address take, and prints all these addresses. It is no error if there are none.
+--under includes all owners below it. --replaced ends only replaced reservations (berth reservation add --replace) of owners that
 hold their new address.`
 
 func reservationRemoveCommand() cli.Row {

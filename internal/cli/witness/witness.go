@@ -77,7 +77,8 @@ func Command() cli.Row {
 				return cli.Usage(r.Cmd, err)
 			}
 			defer connector.Close()
-			w := &onlooker{Run: r, engine: engine, connector: connector, arrivals: arrivals.New(arrivals.Here{Engine: engine.URL()}, log), flags: flags, log: log,
+			w := &onlooker{Run: r, engine: engine, connector: connector,
+				arrivals: arrivals.New(arrivals.Here{Engine: engine.URL()}, log), flags: flags, log: log,
 				away: map[string]bool{}}
 			defer w.drop()
 			return w.run()

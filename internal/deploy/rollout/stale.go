@@ -81,7 +81,8 @@ func movedInstances(p, now *Plan) (moved []string) {
 			moved = append(moved, fmt.Sprintf("the container %s was %s, and is %s now", one.Name, before.State,
 				one.State))
 		case before.Successor != one.Successor:
-			moved = append(moved, fmt.Sprintf("the successor that an earlier deploy started for %s has changed", one.Owner))
+			moved = append(moved, fmt.Sprintf("the successor that an earlier deploy started for %s has changed",
+				one.Owner))
 		case !sameOn(before, one):
 			moved = append(moved, fmt.Sprintf("the addresses of %s have changed", one.Owner))
 		case before.Do != one.Do:

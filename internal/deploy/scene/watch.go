@@ -103,7 +103,8 @@ func ran(state *container.State, watched time.Duration, span Span) (works bool, 
 	case runs && watched >= span.Least:
 		return true, nil
 	case !runs && watched >= max(span.Least, span.Most):
-		return false, fmt.Errorf("it is still not running after %s; its state is %s", max(span.Least, span.Most), state.Status)
+		return false, fmt.Errorf("it is still not running after %s; its state is %s", max(span.Least, span.Most),
+			state.Status)
 	}
 	return false, nil
 }

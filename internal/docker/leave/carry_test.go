@@ -196,7 +196,8 @@ func TestCarryOne(t *testing.T) {
 	}{
 		{name: "the whole subnet", pools: []string{"10.9.0.0-10.9.0.255"}},
 		{name: "one aligned pool", pools: []string{"10.9.0.128-10.9.0.255"}, ipRange: "10.9.0.128/25"},
-		{name: "no pool", lost: []string{"10.9.0.0/24 has no pool, so Berth chose no addresses from it, but Docker will"}},
+		{name: "no pool",
+			lost: []string{"10.9.0.0/24 has no pool, so Berth chose no addresses from it, but Docker will"}},
 		{name: "another pool", pools: []string{"10.9.0.100-10.9.0.150"}, ipRange: "10.9.0.112/28",
 			lost: []string{"the pools of 10.9.0.0/24 are not one aligned block, which Docker requires; new " +
 				"containers get addresses of 10.9.0.112/28"}},
@@ -228,8 +229,8 @@ func TestCarryOne(t *testing.T) {
 			aux: map[string]string{"kept-10.9.0.140": "10.9.0.140"}, more: func(d *drawn) {
 				d.rec.Subnets[0].Exclusions = []ipam.Exclusion{{Range: rangeOf("10.9.0.2-10.9.0.99")},
 					{Range: rangeOf("10.9.0.140-10.9.0.140")}}
-			}, lost: []string{"the exclusion 10.9.0.2-10.9.0.99: Docker keeps no more than 64 addresses for Berth, so a " +
-				"container that asks for it gets it"}},
+			}, lost: []string{"the exclusion 10.9.0.2-10.9.0.99: Docker keeps no more than 64 addresses for Berth, " +
+				"so a container that asks for it gets it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &drawn{cidr: cidr, rec: &pin.Records{}}

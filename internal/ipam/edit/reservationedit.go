@@ -128,7 +128,8 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 		}
 	}
 	if !e.Replaced {
-		if _, err := allocator.ForgetOwner(&p.NetworkPlan, e.Owner, "its owner now has a reservation with an address"); err != nil {
+		if _, err := allocator.ForgetOwner(&p.NetworkPlan, e.Owner,
+			"its owner now has a reservation with an address"); err != nil {
 			return nil, err
 		}
 	}
